@@ -1,0 +1,1 @@
+"""GPU kernel-level performance analysis."""

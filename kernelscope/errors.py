@@ -1,0 +1,93 @@
+"""Every error that kernelscope raises on purpose.
+
+::
+
+    KernelscopeError          what went wrong, where, and what to do next
+    ├── TraceFileError        the file cannot be read as a trace
+    │   ├── NotATraceError    it is something else (a text file, another tool's database, …)
+    │   ├── DamagedFileError  it is a trace, but truncated, encrypted or corrupt
+    │   └── NeedsExportError  it must be converted first, with the command that does it
+    ├── NotRecordedError      the trace is fine, but does not hold what was asked for
+    ├── SelectionError        an option names something that the trace does not have
+    └── OutputError           the result cannot be written where it was asked to go
+
+Libraries raise; only the command line prints and sets an exit code.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class KernelscopeError(Exception):
+    """The root of the tree.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, and where.
+    hint : str, optional
+        What to do next; printed on a line of its own.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class TraceFileError(KernelscopeError):
+    """The file cannot be read as a trace."""
+
+
+class NotATraceError(TraceFileError):
+    """The file is something other than a GPU trace."""
+
+
+class DamagedFileError(TraceFileError):
+    """The file is a trace that is truncated, encrypted or corrupt."""
+
+
+class NeedsExportError(TraceFileError):
+    """The file must be converted first; the hint holds the exact command."""
+
+
+class NotRecordedError(KernelscopeError):
+    """The trace does not hold what was asked for; the hint says how to record it."""
+
+
+class SelectionError(KernelscopeError):
+    """An option names something that does not exist."""
+
+
+class OutputError(KernelscopeError):
+    """The result cannot be written where it was asked to go."""
+
+
+def nearest(name: str, known: Iterable[str], limit: int = 5) -> str:
+    """Return a hint that names what is closest to a mistyped `name`.
+
+    Parameters
+    ----------
+    name : str
+        What was asked for.
+    known : iterable of str
+        What there is.
+    limit : int
+        How many names to list at the most.
+
+    Returns
+    -------
+    str
+        A sentence, e.g. ``Did you mean 'kernels'? Known: kernels, copies.``
+    """
+    names = sorted(set(known))
+    close = difflib.get_close_matches(name, names, n=1)
+    start = f"Did you mean {close[0]!r}? " if close else ""
+    more = ", …" if len(names) > limit and not close else ""
+    shown = names if close or len(names) <= limit else names[:limit]
+    return f"{start}Known: {', '.join(shown)}{more}."

@@ -1,0 +1,312 @@
+"""Tables of NumPy columns under a schema, and the frozen Trace that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope import schema
+from kernelscope.schema import Column, TableSchema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Categorical:
+    """A column of repeated text: one small integer per row, and the texts once.
+
+    Attributes
+    ----------
+    codes : ndarray of int32, shape (n,)
+        Index into `categories`; −1 where missing.
+    categories : tuple of str
+        The distinct texts. Not every one need occur.
+    """
+
+    codes: npt.NDArray[np.int32]
+    categories: tuple[str, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[str | None]) -> Categorical:
+        """Encode a short sequence of texts; None becomes missing."""
+        seen: dict[str, int] = {}
+        codes = [-1 if v is None else seen.setdefault(v, len(seen)) for v in values]
+        return cls(np.array(codes, dtype=np.int32), tuple(seen))
+
+    @classmethod
+    def constant(cls, value: str | None, rows: int) -> Categorical:
+        """Return `rows` times one text, without storing it more than once."""
+        code = np.int32(-1 if value is None else 0)
+        return cls(np.broadcast_to(code, (rows,)), () if value is None else (value,))
+
+
+ColumnData = Array | Categorical
+
+
+def missing_value(dtype: np.dtype[Any]) -> int:
+    """Return the integer that stands for *missing* in a column stored as `dtype`."""
+    return int(np.iinfo(dtype).min)
+
+
+def is_missing(values: Array) -> npt.NDArray[np.bool_]:
+    """Return where a stored numeric column has no value.
+
+    Parameters
+    ----------
+    values : ndarray of int or float, shape (n,)
+        A column as :class:`Table` stores it: the type's least integer, or NaN, is *missing*.
+    """
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "i":
+        return np.asarray(values == missing_value(values.dtype))
+    return np.zeros(values.shape, dtype=np.bool_)
+
+
+def absent(column: Column, rows: int) -> ColumnData:
+    """Return a column of `rows` missing values that takes no memory."""
+    if column.dtype == "category":
+        return Categorical.constant(None, rows)
+    if column.dtype == "float64":
+        return np.broadcast_to(np.float64(np.nan), (rows,))
+    if column.dtype == "bool":
+        raise ValueError(f"column {column.name!r} is a flag and cannot be missing")
+    return np.broadcast_to(np.int32(missing_value(np.dtype(np.int32))), (rows,))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """Columns under a schema; light, immutable, and quick to make.
+
+    Attributes
+    ----------
+    schema : TableSchema
+        Names, dtypes, units and meanings.
+    columns : mapping of str to ndarray or Categorical
+        Every column of the schema, each of shape (n,), read-only. Integers may be stored as
+        int32; their type's least value is *missing* (see :func:`is_missing`).
+    """
+
+    schema: TableSchema
+    columns: Mapping[str, ColumnData]
+
+    @classmethod
+    def make(cls, table_schema: TableSchema, columns: Mapping[str, ColumnData]) -> Table:
+        """Check `columns` against the schema and freeze them; absent optional ones are missing.
+
+        Raises
+        ------
+        ValueError
+            If a column is unknown, lacking, of the wrong kind or of another length. This is a
+            mistake in a parser or metric, never in a trace.
+        """
+        unknown = set(columns) - set(table_schema.names)
+        if unknown:
+            raise ValueError(f"{table_schema.name}: unknown columns {sorted(unknown)}")
+        lengths = {_length(data) for data in columns.values()}
+        if len(lengths) > 1:
+            raise ValueError(f"{table_schema.name}: columns of different lengths {lengths}")
+        rows = lengths.pop() if lengths else 0
+        done: dict[str, ColumnData] = {}
+        for column in table_schema.columns:
+            data = columns.get(column.name)
+            if data is None:
+                if not column.optional and rows:
+                    raise ValueError(f"{table_schema.name}: column {column.name!r} is lacking")
+                data = absent(column, rows) if column.dtype != "bool" else np.zeros(rows, np.bool_)
+            done[column.name] = _checked(table_schema, column, data)
+        return cls(table_schema, done)
+
+    @classmethod
+    def empty(cls, table_schema: TableSchema) -> Table:
+        """Return the table with no rows."""
+        return cls.make(table_schema, {})
+
+    def __len__(self) -> int:
+        return _length(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> Array:
+        """Return a numeric column as stored, or the codes of a text column."""
+        data = self._data(name)
+        return data.codes if isinstance(data, Categorical) else data
+
+    def _data(self, name: str) -> ColumnData:
+        self.schema.column(name)
+        return self.columns[name]
+
+    def categories(self, name: str) -> tuple[str, ...]:
+        """Return the distinct texts of a text column; its codes are ``table[name]``."""
+        data = self._data(name)
+        if not isinstance(data, Categorical):
+            raise TypeError(f"{self.schema.name}.{name} is not a text column")
+        return data.categories
+
+    def texts(self, name: str) -> list[str | None]:
+        """Return a text column row by row; for small tables."""
+        categories = self.categories(name)
+        return [None if code < 0 else categories[code] for code in self[name].tolist()]
+
+    def values(self, name: str) -> list[Any]:
+        """Return any column as plain Python values, None where missing."""
+        column = self.schema.column(name)
+        if column.dtype == "category":
+            return self.texts(name)
+        data = self[name]
+        plain: list[Any] = data.tolist()
+        if column.optional:
+            for index in np.flatnonzero(is_missing(data)).tolist():
+                plain[index] = None
+        return plain
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows as dictionaries of plain values, None where missing."""
+        names = self.schema.names
+        return [
+            dict(zip(names, row, strict=True))
+            for row in zip(*(self.values(name) for name in names), strict=True)
+        ]
+
+    def take(self, rows: Array) -> Table:
+        """Return the table of the rows that a mask or an index array picks."""
+        return Table(
+            self.schema,
+            {
+                name: Categorical(_frozen(data.codes[rows]), data.categories)
+                if isinstance(data, Categorical)
+                else _frozen(data[rows])
+                for name, data in self.columns.items()
+            },
+        )
+
+    @property
+    def df(self) -> pd.DataFrame:
+        """The table as a pandas DataFrame: texts as categories, missing integers as <NA>."""
+        import pandas as pd  # noqa: PLC0415 - 300 ms that only those who ask for a frame pay
+
+        frame: dict[str, Any] = {}
+        for column in self.schema.columns:
+            data = self.columns[column.name]
+            if isinstance(data, Categorical):
+                frame[column.name] = pd.Categorical.from_codes(
+                    data.codes, categories=pd.Index(list(data.categories), dtype="str")
+                )
+            elif column.dtype == "int64" and column.optional:
+                mask = is_missing(data)
+                wide = data.astype(np.int64)
+                wide[mask] = 0
+                frame[column.name] = pd.arrays.IntegerArray(wide, mask)
+            else:
+                frame[column.name] = data.astype(column.dtype)
+        return pd.DataFrame(frame)
+
+
+def _length(data: ColumnData) -> int:
+    return len(data.codes) if isinstance(data, Categorical) else len(data)
+
+
+def _frozen(array: Array) -> Array:
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+_KINDS = {"int64": "i", "float64": "f", "bool": "b"}
+
+
+def _checked(table_schema: TableSchema, column: Column, data: ColumnData) -> ColumnData:
+    where = f"{table_schema.name}.{column.name}"
+    if isinstance(data, Categorical):
+        if column.dtype != "category":
+            raise ValueError(f"{where} holds text, the schema says {column.dtype}")
+        return Categorical(_frozen(data.codes), data.categories)
+    if column.dtype == "category" or data.dtype.kind != _KINDS[column.dtype]:
+        raise ValueError(f"{where} holds {data.dtype}, the schema says {column.dtype}")
+    return _frozen(data)
+
+
+@dataclass(frozen=True, slots=True)
+class NotRecorded:
+    """A table that the capture does not hold, and the profiler flag that would record it."""
+
+    table: str
+    how_to_record: str
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What the file says about itself.
+
+    Attributes
+    ----------
+    file : str
+        The path as given.
+    format : str
+        ``nsys``, later ``nvprof``, ``kineto``, …
+    profiler_version, schema : str or None
+        As recorded; None where the file does not say.
+    started_at : str or None
+        Wall-clock time of the trace's zero, ISO 8601 in UTC.
+    recorded : tuple of str
+        Canonical tables that the capture holds, empty ones included where the export has them.
+    not_recorded : tuple of NotRecorded
+        The others.
+    warnings : tuple of str
+        What the parser has doubts about, one sentence each.
+    read_paths : mapping of str to str
+        Profiler table → how it was read.
+    """
+
+    file: str
+    format: str
+    profiler_version: str | None = None
+    schema: str | None = None
+    started_at: str | None = None
+    recorded: tuple[str, ...] = ()
+    not_recorded: tuple[NotRecorded, ...] = ()
+    warnings: tuple[str, ...] = ()
+    read_paths: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """A GPU trace: canonical tables, valid when it exists.
+
+    Every event in it has ``end_ns >= start_ns`` and a believable time; the rows that had not
+    stand in `quarantine` and in no other table. Tables that the capture did not record are
+    empty, and ``capture.recorded`` tells *empty* from *not recorded*.
+    """
+
+    capture: Capture
+    kernels: Table = Table.empty(schema.KERNELS)
+    api_calls: Table = Table.empty(schema.API_CALLS)
+    copies: Table = Table.empty(schema.COPIES)
+    syncs: Table = Table.empty(schema.SYNCS)
+    ranges: Table = Table.empty(schema.RANGES)
+    devices: Table = Table.empty(schema.DEVICES)
+    processes: Table = Table.empty(schema.PROCESSES)
+    threads: Table = Table.empty(schema.THREADS)
+    overheads: Table = Table.empty(schema.OVERHEADS)
+    quarantine: Table = Table.empty(schema.QUARANTINE)
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The canonical tables by name."""
+        return {each.name: getattr(self, each.name) for each in schema.CANONICAL}
+
+    def recorded(self, table: str) -> bool:
+        """Whether the capture recorded `table`; its rows may still be none."""
+        return table in self.capture.recorded
+
+    def with_tables(self, **tables: Table) -> Trace:
+        """Return a trace in which the named tables are replaced."""
+        fields: dict[str, Any] = dict(tables)
+        return replace(self, **fields)
