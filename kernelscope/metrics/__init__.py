@@ -1,0 +1,1 @@
+"""Trace → table; one module per question."""

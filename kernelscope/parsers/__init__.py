@@ -1,0 +1,1 @@
+"""A profiler's file → Trace; one module a format."""

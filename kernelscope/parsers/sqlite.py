@@ -42,6 +42,25 @@ RawColumn = Numbers | Categorical
 
 
 @dataclass(frozen=True, slots=True)
+class Read:
+    """What came of reading one table.
+
+    Attributes
+    ----------
+    columns : dict of str to Numbers or Categorical
+        The wanted columns that the table has, each of shape (rows,).
+    rows : int
+        How many rows the table has; 0 where there is no such table.
+    how : str
+        Which path read it: ``columnar``, or ``sqlite3`` with the reason after a colon.
+    """
+
+    columns: dict[str, RawColumn]
+    rows: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
 class SqliteFile:
     """An SQLite file, opened read-only and never changed.
 
@@ -84,17 +103,25 @@ class SqliteFile:
             connection.close()
         return cls(path, tables)
 
-    def read(self, table: str, wanted: Sequence[str]) -> dict[str, RawColumn]:
-        """Return those of the `wanted` columns that `table` has, in rowid order.
+    def read(self, table: str, wanted: Sequence[str]) -> Read:
+        """Read those of the `wanted` columns that `table` has, in rowid order.
 
-        An absent table gives an empty answer. A table with none of the wanted columns too.
+        An absent table, or one with none of the wanted columns, gives an empty answer.
         """
         have = [name for name in wanted if name in self.tables.get(table, ())]
-        return read_with_sqlite3(self.path, table, have) if have else {}
+        if not have:
+            return Read({}, 0, "absent")
+        columns = read_with_sqlite3(self.path, table, have)
+        return Read(columns, _rows(columns), "sqlite3")
+
+
+def _rows(columns: Mapping[str, RawColumn]) -> int:
+    first = next(iter(columns.values()))
+    return len(first.codes if isinstance(first, Categorical) else first.values)
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open `path` read-only; text that is not UTF-8 keeps its bytes as ``\\xNN`` escapes."""
+    r"""Open `path` read-only; text that is not UTF-8 keeps its bytes as ``\xNN`` escapes."""
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     if not path.with_name(path.name + "-wal").exists():
         uri += "&immutable=1"

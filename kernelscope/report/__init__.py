@@ -1,0 +1,1 @@
+"""Tables → text, JSON, CSV, Markdown, SQLite."""
