@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
@@ -51,7 +52,8 @@ def read(path: str | PathLike[str]) -> Trace:
     sniff.existing_file(file)
     if file.suffix.lower() in sniff.NSYS_REPORTS:
         with exported(file) as database:
-            return _parse(database)
+            trace = _parse(database)
+        return replace(trace, capture=replace(trace.capture, file=str(file)))
     return _parse(file)
 
 
