@@ -20,7 +20,8 @@ SUITE = """
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    monkeypatch.delenv("KERNELSCOPE_CI", raising=False)
+    for name in ("KERNELSCOPE_CI", "REASON"):
+        monkeypatch.delenv(name, raising=False)
     pytester.makepyfile(test_suite=SUITE)
     return pytester
 
