@@ -20,8 +20,13 @@ import numpy.typing as npt
 Int64s = npt.NDArray[np.int64]
 Pieces = tuple[Int64s, Int64s]
 
-_NONE = np.empty(0, dtype=np.int64)
-NO_PIECES: Pieces = (_NONE, _NONE)
+
+def no_times() -> Int64s:
+    """Return no points in time."""
+    return np.empty(0, dtype=np.int64)
+
+
+NO_PIECES: Pieces = (no_times(), no_times())
 """The empty set."""
 
 
