@@ -243,7 +243,8 @@ def _checked(table_schema: TableSchema, column: Column, data: ColumnData) -> Col
         return Categorical(_frozen(data.codes), data.categories)
     if column.dtype == "category" or data.dtype.kind != _KINDS[column.dtype]:
         raise ValueError(f"{where} holds {data.dtype}, the schema says {column.dtype}")
-    return _frozen(widened(data) if column.unit in _ALWAYS_WIDE else data)
+    wide = column.dtype == "int64" and column.unit in _ALWAYS_WIDE
+    return _frozen(widened(data) if wide else data)
 
 
 @dataclass(frozen=True, slots=True)
