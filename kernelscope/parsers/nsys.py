@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
-from kernelscope.parsers.columns import coded, floats, integers, labelled, stacked, unset
+from kernelscope.parsers.convert import coded, floats, integers, labelled, stacked, unset
 from kernelscope.parsers.nsys_devices import devices_table
 from kernelscope.parsers.nsys_export import Export, first_present, text_of
 from kernelscope.parsers.quarantine import quarantined

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
-from kernelscope.parsers.columns import integers
+from kernelscope.parsers.convert import integers
 from kernelscope.parsers.nsys_export import Export
 from kernelscope.trace import Categorical, ColumnData, Table, missing_value
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernelscope.parsers.columns import coded, integers
+from kernelscope.parsers.convert import coded, integers
 from kernelscope.parsers.sqlite import Numbers, RawColumn, Read, SqliteFile
 from kernelscope.trace import Array, Categorical, is_missing, missing_value
 
