@@ -181,7 +181,8 @@ def _varint(spelled: Bytes, *, value: bool = True) -> tuple[npt.NDArray[np.int64
         byte = spelled[:, place]
         if value:
             digits = byte.astype(np.uint64)
-            longer = (total << 8) | digits if place == 8 else (total << 7) | (digits & 0x7F)
+            bits = np.uint64(8 if place == 8 else 7)
+            longer = (total << bits) | (digits & np.uint64((1 << int(bits)) - 1))
             total = longer if going is None else np.where(going, longer, total)
         length = length + (1 if going is None else going.astype(np.int64))
         if going is None and byte.min() >= 0x80:

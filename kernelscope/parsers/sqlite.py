@@ -91,18 +91,17 @@ class SqliteFile:
         ------
         sqlite3.DatabaseError
             If the file is no SQLite database, or its schema cannot be read.
+        DamagedFileError
+            If a log beside the file shows that its writing was broken off.
         """
         stamp = Stamp.of(path)
-        layouts = {}
-        with closing(connect(path)) as connection:
-            schema = connection.execute(
-                "SELECT name, type, rootpage FROM sqlite_master WHERE type IN ('table', 'view')"
-            ).fetchall()
-            for name, kind, root in schema:
-                try:
-                    layouts[name] = Layout.of(connection, name, kind, root)
-                except sqlite3.OperationalError as error:  # of a view or module that is not there
-                    layouts[name] = Layout(0, {}, str(error))
+        try:
+            with closing(connect(path)) as connection:
+                layouts = _layouts(connection)
+        except sqlite3.DatabaseError as error:
+            if pending_write(path):
+                raise _explained(path, "sqlite_master", error) from error
+            raise
         tables = {name: tuple(layout.columns) for name, layout in layouts.items()}
         return cls(path, tables, layouts, stamp)
 
@@ -128,6 +127,18 @@ class SqliteFile:
             columns = read_with_sqlite3(self.path, table, have)
             how = f"sqlite3: {refusal.reason}"
         return Read(columns, _rows(columns), how)
+
+
+def _layouts(connection: sqlite3.Connection) -> dict[str, Layout]:
+    layouts = {}
+    for name, kind, root in connection.execute(
+        "SELECT name, type, rootpage FROM sqlite_master WHERE type IN ('table', 'view')"
+    ).fetchall():
+        try:
+            layouts[name] = Layout.of(connection, name, kind, root)
+        except sqlite3.OperationalError as error:  # a view of what is not there, say
+            layouts[name] = Layout(0, {}, str(error))
+    return layouts
 
 
 def _rows(columns: Mapping[str, RawColumn]) -> int:
