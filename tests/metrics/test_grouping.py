@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +13,7 @@ from kernelscope.trace import missing_value
 VALUES = st.none() | st.integers(0, 3) | st.sampled_from([-7, 2**20, 2**31 - 1])
 
 
-def column(values: list[int | None], dtype: type[np.signedinteger]) -> np.ndarray:  # type: ignore[type-arg]
+def column(values: list[int | None], dtype: type[np.integer[Any]]) -> npt.NDArray[Any]:
     missing = missing_value(np.dtype(dtype))
     return np.array([missing if v is None else v for v in values], dtype=dtype)
 
@@ -20,7 +23,7 @@ def column(values: list[int | None], dtype: type[np.signedinteger]) -> np.ndarra
 )
 def test_groups_are_the_distinct_rows_in_order(
     rows: list[tuple[int | None, ...]],
-    dtype: type[np.signedinteger],  # type: ignore[type-arg]
+    dtype: type[np.integer[Any]],
 ) -> None:
     columns = [column([row[i] for row in rows], dtype) for i in range(3)]
     found = group(*columns)
