@@ -58,7 +58,9 @@ def unset(values: Array | None, *unset_values: int) -> Array | None:
     """Return `values` with the given values (an id that does not apply) made *missing*."""
     if values is None:
         return None
-    where = np.isin(values, unset_values)
+    where = np.zeros(values.shape, dtype=np.bool_)
+    for value in unset_values:
+        where |= values == value
     if not where.any():
         return values
     return np.where(where, values.dtype.type(missing_value(values.dtype)), values)
