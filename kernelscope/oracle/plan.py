@@ -12,7 +12,7 @@ All times are integer nanoseconds on the trace's clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
@@ -175,8 +175,8 @@ class Plan:
         When the recording ended, ns.
     iteration_family : str or None
         Names of ranges that mark iterations, digits folded to ``#``; None if there are none.
-    about : str
-        One sentence: what the plan is for.
+    facts : mapping
+        What the plan knows of itself beyond its events, such as which iterations warm up.
     """
 
     kernels: Events
@@ -195,7 +195,7 @@ class Plan:
     devices: tuple[Device, ...]
     end: int
     iteration_family: str | None = None
-    about: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def tables(self) -> dict[str, Events]:
@@ -215,7 +215,7 @@ class Setup:
         Which GPU each process's ordinals stand for; by default the GPU of that number.
     threads : tuple of Thread
         Names of threads; threads that occur in events without a name are added.
-    iteration_family, about
+    iteration_family, facts
         See :class:`Plan`.
     """
 
@@ -223,10 +223,14 @@ class Setup:
     devices: tuple[Device, ...] | None = None
     threads: tuple[Thread, ...] = ()
     iteration_family: str | None = None
-    about: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def plan_of(events: Iterable[Event], setup: Setup = Setup()) -> Plan:
+PLAIN = Setup()
+"""One A100, and nothing to say about it."""
+
+
+def plan_of(events: Iterable[Event], setup: Setup = PLAIN) -> Plan:
     """Return the plan of events given as objects, in the order given."""
     rows = list(events)
     tables = {
@@ -236,7 +240,7 @@ def plan_of(events: Iterable[Event], setup: Setup = Setup()) -> Plan:
     return assemble(tables, setup)
 
 
-def assemble(tables: Mapping[str, Events], setup: Setup = Setup()) -> Plan:
+def assemble(tables: Mapping[str, Events], setup: Setup = PLAIN) -> Plan:
     """Return the plan of event tables given as columns; absent tables are empty."""
     full = {name: tables.get(name) or events_of(kind) for name, kind in TABLES.items()}
     ordinals = _pairs(full, ("kernels", "copies", "memsets"), "device")
@@ -253,7 +257,7 @@ def assemble(tables: Mapping[str, Events], setup: Setup = Setup()) -> Plan:
         devices=devices,
         end=_last(full) + 1_000_000,
         iteration_family=setup.iteration_family,
-        about=setup.about,
+        facts=setup.facts,
     )
 
 

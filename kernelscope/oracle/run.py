@@ -17,7 +17,7 @@ from kernelscope.oracle.events import (
     Switch,
     Sync,
 )
-from kernelscope.oracle.plan import Plan, Setup, plan_of
+from kernelscope.oracle.plan import PLAIN, Plan, Setup, plan_of
 
 Span = tuple[int, int]
 Shape = tuple[int, int, int]
@@ -55,7 +55,7 @@ class Run:
     device: int = 0
     context: int = 1
     stream: int = 7
-    setup: Setup = Setup()
+    setup: Setup = PLAIN
 
     def on(self, **where: int) -> Run:
         """Return the run with another process, thread, device, context or stream from here on.
