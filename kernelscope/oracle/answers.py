@@ -12,11 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from kernelscope.oracle.device_answers import activities_of, device_answers
 from kernelscope.oracle.events import Call, Copy, Kernel, Memset, OsCall, Overhead, Range, Sync
-from kernelscope.oracle.plan import Plan
+from kernelscope.oracle.plan import Events, Plan
 from kernelscope.oracle.range_answers import iteration_answers, range_answers
 from kernelscope.oracle.statistics import summary
+from kernelscope.trace import Categorical
 
 Answers = dict[str, Any]
 Timed = Kernel | Call | Copy | Memset | Overhead
@@ -253,3 +256,40 @@ def _starts_before_launch(kernels: Sequence[Kernel], calls: Sequence[Call]) -> i
         for kernel in kernels
         if kernel.start + 1_000 < launches.get((kernel.process, kernel.correlation), kernel.start)
     )
+
+
+def totals(plan: Plan) -> Answers:
+    """Return the answers that can be had of ten million kernels: window, counts and times.
+
+    Returns
+    -------
+    dict
+        ``window``; ``kernels``, ``api_calls`` and ``copies``: name or kind → count and summed
+        duration. Plans for this hold no row that would be quarantined, and no wrapper.
+    """
+    tables = (plan.kernels, plan.calls, plan.copies, plan.memsets)
+    filled = [events for events in tables if len(events)]
+    start = min((int(events["start"].min()) for events in filled), default=0)
+    end = max((int(events["end"].max()) for events in filled), default=0)
+    copies = _sums(plan.copies, plan.copies.texts("kind"))
+    if len(plan.memsets):
+        time = int((plan.memsets["end"] - plan.memsets["start"]).sum())
+        copies["memset"] = {"count": len(plan.memsets), "total_ns": time}
+    return {
+        "window": {"start_ns": start, "end_ns": end, "duration_ns": end - start},
+        "kernels": _sums(plan.kernels, plan.kernels.texts("name")),
+        "api_calls": _sums(plan.calls, plan.calls.texts("name")),
+        "copies": copies,
+    }
+
+
+def _sums(events: Events, names: Categorical) -> dict[str, dict[str, int]]:
+    durations = events["end"] - events["start"]
+    times = np.zeros(len(names.categories), dtype=np.int64)
+    np.add.at(times, names.codes, durations)
+    counts = np.bincount(names.codes, minlength=len(names.categories))
+    return {
+        name: {"count": int(count), "total_ns": int(time)}
+        for name, count, time in zip(names.categories, counts, times, strict=True)
+        if count
+    }

@@ -34,7 +34,9 @@ def contents(plan: Plan, generation: str, strings: Strings) -> tuple[Content, ..
     never = MISSING if generation == "2020.5" else plan.end
     registered, texts = ranges["registered"], ranges.texts("name")
     inline = np.array([*texts.categories, ""], dtype=object)
-    by_id = np.array([strings.id(text) for text in texts.categories] or [0], dtype=np.int64)
+    by_id = np.zeros(len(texts.categories) + 1, dtype=np.int64)
+    for code in np.unique(texts.codes[registered != 0]).tolist():
+        by_id[code] = strings.id(texts.categories[code])
     nothing = np.array(None, dtype=object)
     codes, end, style = texts.codes, ranges["end"], ranges.texts("style")
     content: dict[str, Source] = {
