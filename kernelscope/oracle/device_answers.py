@@ -50,7 +50,9 @@ def activities_of(
         found.append(mine)
         if copy.kind == "PtoP":
             others = {copy.src_device, copy.dst_device} - {copy.device, None}
-            found += [replace(mine, device=other, stream=MARK) for other in others if other]
+            found += [
+                replace(mine, device=other, stream=MARK) for other in others if other is not None
+            ]
     return found + [_activity(memset, "memset") for memset in memsets]
 
 

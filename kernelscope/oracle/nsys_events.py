@@ -91,9 +91,9 @@ def _calls(calls: Events, strings: Strings) -> Content:
 def _call_names(calls: Events, strings: Strings) -> Source:
     # Call-chain wrappers are exported under the bare name, the calls inside with a version.
     kinds, names = calls.texts("kind"), calls.texts("name")
-    bare = np.array([strings.id(n) for n in names.categories], dtype=np.int64)
     if "wrapper" not in kinds.categories:
         return string_ids(names, strings, _versioned)
+    bare = np.array([strings.id(n) for n in names.categories], dtype=np.int64)
     versioned = np.array([strings.id(_versioned(n)) for n in names.categories], dtype=np.int64)
     wrapper = kinds.categories.index("wrapper")
     return lambda part: np.where(

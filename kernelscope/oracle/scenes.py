@@ -107,8 +107,8 @@ def lonely_copy() -> Plan:
 def overlapping_streams() -> Plan:
     """Three streams at once: sums of durations exceed the time that passes.
 
-    Kernels overlap kernels, a copy, a memset and a communication kernel; every class of device
-    time occurs but that of opaque graphs.
+    Kernels overlap kernels, copies and a communication kernel; every class of device time occurs
+    but that of opaque graphs.
     """
     return (
         Run()
@@ -121,6 +121,7 @@ def overlapping_streams() -> Plan:
         .on(stream=14)
         .kernel(300, 350, "other", call=(51, 60))
         .memset(640, 700, call=(61, 70))
+        .copy(950, 1_100, "DtoH", bytes=4_096, call=(91, 99))
         .on(stream=20)
         .kernel(380, 800, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", call=(71, 80))
         .memset(850, 870, call=(81, 90))
