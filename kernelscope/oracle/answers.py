@@ -57,9 +57,9 @@ def answers(
     -------
     dict
         ``window, kernels, launch_shapes, api_calls, copies, copies_by_kind, devices,
-        device_processes, streams, gaps, capture_cost, quarantined, starts_before_launch,
-        facts``, and where there is no `window` and the plan has ranges ``ranges``,
-        ``without_range`` and ``iterations``.
+        device_processes, streams, gaps, shared_devices, capture_cost, quarantined,
+        starts_before_launch, facts``, and where there is no `window` and the plan has ranges
+        ``ranges``, ``ranges_by_name``, ``without_range`` and ``iterations``.
     """
     kernels = plan.kernels.rows(Kernel)
     calls = plan.calls.rows(Call)

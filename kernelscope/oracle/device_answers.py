@@ -97,7 +97,7 @@ def _name(plan: Plan, generation: str, pair: Pair, gpu_of: dict[Pair, int]) -> s
 def device_answers(
     plan: Plan, activities: Sequence[Activity], generation: str, window: tuple[int, int]
 ) -> Answers:
-    """Return ``devices``, ``device_processes``, ``streams`` and ``gaps``.
+    """Return ``devices``, ``device_processes``, ``streams``, ``gaps`` and ``shared_devices``.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def device_answers(
     window : (int, int)
         ``[start, end)`` in ns.
     """
-    devices, processes, streams, all_gaps = [], [], [], []
+    devices, processes, streams, all_gaps, shared = [], [], [], [], []
     for index, physical in enumerate(physical_devices(plan, activities, generation)):
         mine = [each for each in activities if (each.process, each.device) in physical.pairs]
         time, pauses = _device_time(mine, window)
@@ -123,6 +123,8 @@ def device_answers(
             }
         )
         all_gaps += [_gap(None, None, index, pause) for pause in pauses]
+        together = _together(mine, window)
+        shared += [{"device": index, "overlap_ns": together}] if together else []
         for process, device in physical.pairs:
             own = [each for each in mine if (each.process, each.device) == (process, device)]
             time, pauses = _device_time(own, window)
@@ -142,6 +144,7 @@ def device_answers(
         "device_processes": sorted(processes, key=lambda r: (r["process_id"], r["device_id"])),
         "streams": sorted(streams, key=lambda r: [r[key] for key in STREAM_KEY]),
         "gaps": all_gaps,
+        "shared_devices": shared,
     }
 
 
@@ -194,6 +197,13 @@ def _only_others(activities: Sequence[Activity], process: int, window: tuple[int
         for piece in cut
         if piece.running and all(each.process != process for each in piece.running)
     )
+
+
+def _together(activities: Sequence[Activity], window: tuple[int, int]) -> int:
+    """Return how long kernels of several processes were running at once, ns."""
+    kernels = [each for each in activities if each.what in ("compute", "communication")]
+    cut = pieces(inside(kernels, *window), *window)
+    return sum(piece.length for piece in cut if len({each.process for each in piece.running}) > 1)
 
 
 def _streams(activities: Sequence[Activity], window: tuple[int, int]) -> list[Answers]:

@@ -140,7 +140,7 @@ def _launched(place: Place, correlation: int, luck: Luck) -> Iterator[Event]:
         name = "cudaMemsetAsync"
         yield Memset(start, end, bytes=4 * (1 + dice(9)), **where)
     elif kind == 7 and dice(2):
-        migrated = where | {"stream": 0, "correlation": 0}
+        migrated = where | {"context": 0, "stream": 0, "correlation": 0}
         migrated |= {"src_memory": "Unknown", "dst_memory": "Unknown", "cause": "Page fault"}
         yield Copy(start, end, "unified DtoH", 65_536, **migrated, address=4096)
     else:

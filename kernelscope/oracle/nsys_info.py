@@ -99,6 +99,7 @@ def _streams(plan: Plan) -> list[Record]:
             "flag": 3 if stream == NULL_STREAM else 2,
         }
         for process, context, stream in _used(plan, "process", "context", "stream")
+        if context  # migrations of unified memory belong to none
     ]
 
 
@@ -113,6 +114,7 @@ def _null_streams(plan: Plan) -> list[Record]:
             "contextId": context,
         }
         for process, device, context in _used(plan, "process", "device", "context")
+        if context
     ]
 
 

@@ -86,7 +86,7 @@ def range_answers(
     calls: Sequence[Call],
     copies: Sequence[Copy | Memset],
 ) -> Answers:
-    """Return ``ranges``, one row a path, and ``without_range``.
+    """Return ``ranges``, one row a path, ``ranges_by_name``, and ``without_range``.
 
     Each row's ``direct`` figures are of launches by the range's own thread while it was open:
     number and time of kernels, the same less what ranges further in hold (``self``), and the
@@ -99,6 +99,16 @@ def range_answers(
         row = each.range
         groups[row.process, row.domain, row.style, each.path].append(each)
     rows = [_row(key, mine, ranges, launched) for key, mine in groups.items()]
+    names: dict[tuple[str, str, str], list[Opened]] = defaultdict(list)
+    for each in ranges:
+        names[each.range.name, each.range.domain, each.range.style].append(each)
+    by_name = [
+        {
+            **dict(zip(("name", "domain", "style"), key, strict=True)),
+            **_figures(mine, launched),
+        }
+        for key, mine in names.items()
+    ]
     outside = [
         each
         for each in launched
@@ -106,6 +116,7 @@ def range_answers(
     ]
     return {
         "ranges": sorted(rows, key=lambda row: (-row["host_ns"], row["path"])),
+        "ranges_by_name": sorted(by_name, key=lambda row: (-row["host_ns"], row["name"])),
         "without_range": {
             "kernels": len(outside),
             "total_ns": sum(each.end - each.start for each in outside),
@@ -117,9 +128,6 @@ def _row(
     key: Key, mine: Sequence[Opened], ranges: Sequence[Opened], launched: Sequence[Launched]
 ) -> Answers:
     process, domain, style, path = key
-    held = [[each for each in launched if one.holds(each)] for one in mine]
-    work = [each for each in launched if any(one.holds(each) for one in mine)]
-    kernels = [each for each in work if each.is_kernel]
     deeper = [
         one
         for one in ranges
@@ -127,21 +135,40 @@ def _row(
         and len(one.path) > len(path)
         and one.path[: len(path)] == path
     ]
-    own = [each for each in kernels if not any(one.holds(each) for one in deeper)]
-    spans = [(min(w.start for w in ws), max(w.end for w in ws)) for ws in held if ws]
+    own = [
+        each
+        for each in launched
+        if each.is_kernel
+        and any(one.holds(each) for one in mine)
+        and not any(one.holds(each) for one in deeper)
+    ]
+    figures = _figures(mine, launched)
+    figures["direct"] |= {
+        "self_kernels": len(own),
+        "self_kernel_ns": sum(each.end - each.start for each in own),
+    }
     return {
         "path": list(path),
         "name": path[-1],
         "domain": domain,
         "style": style,
         "process_id": process,
+        **figures,
+    }
+
+
+def _figures(mine: Sequence[Opened], launched: Sequence[Launched]) -> Answers:
+    """Return what several instances hold together; whatever two of them hold counts once."""
+    held = [[each for each in launched if one.holds(each)] for one in mine]
+    work = [each for each in launched if any(one.holds(each) for one in mine)]
+    kernels = [each for each in work if each.is_kernel]
+    spans = [(min(w.start for w in ws), max(w.end for w in ws)) for ws in held if ws]
+    return {
         "instances": len(mine),
         "host_ns": sum(one.end - one.range.start for one in mine),
         "direct": {
             "kernels": len(kernels),
             "kernel_ns": sum(each.end - each.start for each in kernels),
-            "self_kernels": len(own),
-            "self_kernel_ns": sum(each.end - each.start for each in own),
             "projected_ns": sum(end - start for start, end in spans),
             "projected_union_ns": _union(spans),
             "busy_ns": _union([(each.start, each.end) for each in work]),

@@ -80,7 +80,9 @@ def resnet() -> Plan:
         _iteration(machine, index)
     machine.switch(MAIN, False, 3)
     end = machine.now(MAIN)
-    machine.overhead(PROFILER, end + 20_000, end + 400_000, "CUDA profiling data flush on exit")
+    machine.overhead(
+        PROFILER, end + 20_000, end + 400_000, "CUDA profiling data flush on process exit"
+    )
     threads = (
         Thread(PROCESS, MAIN, "python"),
         Thread(PROCESS, AUTOGRAD, "pt_autograd_0"),

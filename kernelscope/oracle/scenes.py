@@ -180,7 +180,13 @@ def handover() -> Plan:
 def migrations() -> Plan:
     """Unified memory moves by itself: copies without a call, on no stream, with a cause."""
     run = Run().kernel(10_000, 90_000, "touches_managed", call=(1_000, 6_000))
-    moved: dict[str, Any] = {"process": 1000, "stream": 0, "correlation": 0, "bytes": 65_536}
+    moved: dict[str, Any] = {
+        "process": 1000,
+        "context": 0,
+        "stream": 0,
+        "correlation": 0,
+        "bytes": 65_536,
+    }
     for page in range(8):
         begin = 12_000 + 9_000 * page
         cause, address = "Page fault", 0x7F00_0000_0000 + page * 65_536
