@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +61,7 @@ def starts_inside(events: Table, window: Window) -> npt.NDArray[np.bool_]:
 
 def clipped_durations(events: Table, window: Window) -> Int64s:
     """Return how long each event lasts *inside* the window, in ns, shape (n,); 0 if outside."""
-    start: Any = np.maximum(events["start_ns"], window.start_ns)
-    end: Any = np.minimum(events["end_ns"], window.end_ns)
-    return np.maximum(end - start, 0).astype(np.int64, copy=False)
+    start = np.maximum(events["start_ns"], window.start_ns)
+    end = np.minimum(events["end_ns"], window.end_ns)
+    inside: Int64s = np.maximum(end - start, 0).astype(np.int64, copy=False)
+    return inside

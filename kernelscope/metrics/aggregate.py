@@ -1,0 +1,259 @@
+"""Durations by group: counts, totals, extremes, deviations and quantiles in a few passes.
+
+One sort of ``(group << bits) | duration`` puts every group's durations in order; minima, maxima
+and quantiles are then single elements, sums are ``reduceat``. No Python loop sees an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics.results import QUANTILES
+from kernelscope.metrics.window import Window, clipped_durations, starts_inside
+from kernelscope.schema import TableSchema
+from kernelscope.trace import Array, Categorical, ColumnData, Table, missing_value
+
+Int64s = npt.NDArray[np.int64]
+
+_MISSING = np.int64(missing_value(np.dtype(np.int64)))
+_HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: spreads consecutive keys
+
+
+def durations_by_group(
+    events: Table, window: Window, groups: Array, group_count: int, counter: str
+) -> dict[str, Array]:
+    """Summarise durations by group, as the duration columns of the result tables.
+
+    Parameters
+    ----------
+    events : Table
+        Events with ``start_ns`` and ``end_ns``.
+    window : Window
+        Totals are clipped to it; everything else is over the events that start in it.
+    groups : ndarray of int, shape (n,)
+        Group of each event, 0 … `group_count` − 1.
+    group_count : int
+        How many groups there are.
+    counter : str
+        What the column of counts is called: ``executions``, ``calls``, ``operations``.
+
+    Returns
+    -------
+    dict of str to ndarray, each of shape (group_count,)
+        `counter`, ``total_ns``, ``mean_ns``, ``median_ns``, ``min_ns``, ``max_ns``, ``std_ns``
+        (sample deviation; 0 for one event) and ``quantiles_ns.p…`` (linear interpolation at
+        (n − 1)·q). A group with no event that starts in the window has missing statistics.
+    """
+    duration = (events["end_ns"] - events["start_ns"]).astype(np.int64, copy=False)
+    if _holds_all(events, window):
+        ordered, first, counts = _sorted_by_group(groups, duration, group_count)
+        totals = _sums(ordered, first, counts)
+    else:
+        totals = _exact_totals(groups, clipped_durations(events, window), group_count)
+        inside = starts_inside(events, window)
+        ordered, first, counts = _sorted_by_group(groups[inside], duration[inside], group_count)
+    return {counter: counts, "total_ns": totals} | _statistics(ordered, first, counts)
+
+
+def _holds_all(events: Table, window: Window) -> bool:
+    return bool(
+        len(events)
+        and events["start_ns"].min() >= window.start_ns
+        and events["end_ns"].max() <= window.end_ns
+    )
+
+
+def _sorted_by_group(
+    groups: Array, durations: Int64s, group_count: int
+) -> tuple[Int64s, Int64s, Int64s]:
+    """Return durations in order of (group, duration), each group's first place, and its size."""
+    counts = np.bincount(groups, minlength=group_count).astype(np.int64)
+    first = np.cumsum(counts) - counts
+    if not len(durations):
+        return durations, first, counts
+    bits = int(durations.max()).bit_length()
+    if bits + int(group_count).bit_length() <= 63:
+        keys = groups.astype(np.int64)
+        keys <<= bits
+        keys |= durations
+        keys.sort()
+        keys &= (1 << bits) - 1
+        return keys, first, counts
+    return durations[np.lexsort((durations, groups))], first, counts
+
+
+def _sums(ordered: Int64s, first: Int64s, counts: Int64s) -> Int64s:
+    """Return the sum of each group's run in `ordered`; empty groups sum to 0."""
+    sums = np.zeros(len(counts), dtype=np.int64)
+    full = counts > 0
+    if full.any():
+        sums[full] = np.add.reduceat(ordered, first[full])
+    return sums
+
+
+def _exact_totals(groups: Array, values: Int64s, group_count: int) -> Int64s:
+    """Sum by group without leaving the integers: float weights in two exact halves."""
+    low = np.bincount(groups, weights=values & 0xFFFFFF, minlength=group_count)
+    high = np.bincount(groups, weights=values >> 24, minlength=group_count)
+    totals: Int64s = (high.astype(np.int64) << 24) + low.astype(np.int64)
+    return totals
+
+
+def _statistics(ordered: Int64s, first: Int64s, counts: Int64s) -> dict[str, Array]:
+    full = counts > 0
+    mean = np.full(len(counts), np.nan)
+    mean[full] = _sums(ordered, first, counts)[full] / counts[full]
+    last = first + counts - 1
+    extremes = {}
+    for name, place in (("min_ns", first), ("max_ns", last)):
+        extremes[name] = np.full(len(counts), _MISSING)
+        extremes[name][full] = ordered[place[full]]
+    return {
+        "mean_ns": mean,
+        "median_ns": _quantile(ordered, first, counts, 0.5),
+        **extremes,
+        "std_ns": _deviation(ordered, first, counts, mean),
+        **{f"quantiles_ns.p{q}": _quantile(ordered, first, counts, q / 100) for q in QUANTILES},
+    }
+
+
+def _quantile(ordered: Int64s, first: Int64s, counts: Int64s, q: float) -> npt.NDArray[np.float64]:
+    """Return each group's quantile by linear interpolation at (n − 1)·q."""
+    values = np.full(len(counts), np.nan)
+    full = counts > 0
+    place = (counts[full] - 1) * q
+    below = np.floor(place).astype(np.int64)
+    above = np.minimum(below + 1, counts[full] - 1)
+    low = ordered[first[full] + below]
+    values[full] = low + (ordered[first[full] + above] - low) * (place - below)
+    return values
+
+
+def _deviation(
+    ordered: Int64s, first: Int64s, counts: Int64s, mean: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return sample deviations in two passes: squares of large durations would cancel."""
+    deviation = np.full(len(counts), np.nan)
+    full = counts > 0
+    deviation[full] = 0.0
+    if full.any():
+        apart = ordered - np.repeat(mean[full], counts[full])
+        np.square(apart, out=apart)
+        squares = np.add.reduceat(apart, first[full])
+        degrees = np.maximum(counts[full] - 1, 1)
+        deviation[full] = np.sqrt(squares / degrees)
+    return deviation
+
+
+def grouped(columns: Sequence[Array]) -> tuple[npt.NDArray[np.int32], list[Array]]:
+    """Number the distinct rows of several integer columns.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of int, each of shape (n,)
+        At least one.
+
+    Returns
+    -------
+    groups : ndarray of int32, shape (n,)
+        Which distinct row each row is.
+    distinct : list of ndarray, each of shape (g,)
+        The distinct rows, column by column, in lexicographic order.
+    """
+    low = [int(column.min()) if len(column) else 0 for column in columns]
+    span = [
+        int(column.max()) - least + 1 if len(column) else 1
+        for column, least in zip(columns, low, strict=True)
+    ]
+    total = 1
+    for width in span:
+        total *= width
+    if total >= 1 << 62:
+        groups, distinct = grouped(columns[:-1])
+        last = _number(columns[-1])
+        pair, (head, tail) = grouped([groups, last[0]])
+        return pair, [*(column[head] for column in distinct), last[1][tail]]
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    for column, least, width in zip(columns, low, span, strict=True):
+        if width > 1:
+            key *= width
+            key += column
+            key -= least
+    groups, keys = _number(key)
+    return groups, _unpacked(keys, low, span, columns)
+
+
+def _unpacked(
+    keys: Array, low: Sequence[int], span: Sequence[int], columns: Sequence[Array]
+) -> list[Array]:
+    parts: list[Array] = []
+    rest = keys.astype(np.int64)
+    for column, least, width in reversed(list(zip(columns, low, span, strict=True))):
+        parts.append((rest % width + least).astype(column.dtype))
+        rest = rest // width
+    return parts[::-1]
+
+
+def _number(key: Array) -> tuple[npt.NDArray[np.int32], Array]:
+    """Number the distinct values of one column, in order of value."""
+    distinct = _distinct_sorted(key)
+    if len(distinct) <= 1:
+        return np.broadcast_to(np.int32(0), key.shape), distinct
+    bits = max((16 * len(distinct) - 1).bit_length(), 8)
+    shift = np.uint64(64 - bits)
+    table = np.full(1 << bits, -1, dtype=np.int32)
+    slots = (distinct.astype(np.int64).view(np.uint64) * _HASH_MULTIPLIER) >> shift
+    table[slots] = np.arange(len(distinct), dtype=np.int32)
+    groups = table[(key.astype(np.int64).view(np.uint64) * _HASH_MULTIPLIER) >> shift]
+    wrong = np.flatnonzero(distinct[groups] != key)  # keys that share a slot with another
+    if len(wrong):
+        groups[wrong] = np.searchsorted(distinct, key[wrong])
+    return groups, distinct
+
+
+def _distinct_sorted(key: Array) -> Array:
+    if not len(key):
+        return key
+    ordered = np.sort(key)
+    new = np.empty(len(ordered), dtype=np.bool_)
+    new[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return ordered[new]
+
+
+def by_total(table_schema: TableSchema, columns: Mapping[str, ColumnData], counter: str) -> Table:
+    """Return a result table sorted by total time, then name; rows that never ran are left out.
+
+    Parameters
+    ----------
+    table_schema : TableSchema
+        Its first column is the name.
+    columns : mapping
+        Its columns, each of shape (g,).
+    counter : str
+        The column of counts; a row with neither count nor time inside the window is dropped.
+    """
+    table = Table.make(table_schema, columns)
+    kept = np.flatnonzero((table[counter] > 0) | (table["total_ns"] > 0))
+    name = table_schema.columns[0].name
+    texts = np.array([*table.categories(name), ""], dtype=object)[table[name][kept]]
+    rank = np.unique(texts.astype(str), return_inverse=True)[1] if len(kept) else kept
+    order = np.lexsort((rank, -table["total_ns"][kept]))
+    return table.take(kept[order])
+
+
+def ratio(part: Array, whole: int) -> npt.NDArray[np.float64]:
+    """Return `part` over `whole`; missing where the whole is 0."""
+    if whole == 0:
+        return np.full(len(part), np.nan)
+    share: Any = part / whole
+    return np.asarray(share, dtype=np.float64)
+
+
+def picked(column: Categorical, codes: Array) -> Categorical:
+    """Return a text column of other rows over the same texts."""
+    return Categorical(codes.astype(np.int32), column.categories)

@@ -1,0 +1,113 @@
+"""What Nsight Systems calls things, as data: tables, columns and enumerations by version.
+
+Sources: the ENUM_* tables of exports from 2022.4 to 2026.2 and the column history of public
+exports from 2020.3 on. Parsers ask for every spelling; a file answers with those it has.
+"""
+
+from __future__ import annotations
+
+NEWEST_KNOWN = (2026, 2)
+"""The newest Nsight Systems whose exports were looked at; newer ones are read with a warning."""
+
+UNSET_ID = 4294967295
+"""What CUPTI writes into an unsigned 32-bit id that does not apply."""
+
+COPY_KINDS = {
+    0: "unknown", 1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA",
+    8: "DtoD", 9: "HtoH", 10: "PtoP", 11: "unified HtoD", 12: "unified DtoH", 13: "unified DtoD",
+}  # fmt: skip
+
+MEMORY_KINDS = {
+    0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device static",
+    6: "managed static", 7: "unknown",
+}  # fmt: skip
+
+MIGRATION_CAUSES = {
+    0: "unknown", 1: "prefetch", 2: "page fault", 3: "speculative prefetch", 4: "eviction",
+    5: "access counters",
+}  # fmt: skip
+
+LAUNCH_TYPES = {
+    0: "unknown", 1: "regular", 2: "cooperative", 3: "cooperative multi-device",
+}  # fmt: skip
+
+API_KINDS = {0: "runtime", 1: "driver"}
+"""``eventClass`` of a CUDA call; every other class is a call-chain wrapper around one."""
+
+RANGE_STYLES = {59: "push_pop", 60: "start_end", 70: "push_pop", 71: "start_end"}
+"""``eventType`` of NVTX ranges (70 and 71 come from nvtxt files); all else is no range."""
+
+NVTX_DOMAIN_CREATE = 75
+
+KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
+RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
+MEMCPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
+MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
+SYNCHRONIZATION = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+NVTX = "NVTX_EVENTS"
+OVERHEAD = "PROFILER_OVERHEAD"
+
+HOW_TO_RECORD = {
+    "kernels": ((KERNEL,), "Cuda", "nsys profile --trace=cuda"),
+    "api_calls": ((RUNTIME,), "Cuda", "nsys profile --trace=cuda"),
+    "copies": ((MEMCPY, MEMSET), "Cuda", "nsys profile --trace=cuda"),
+    "syncs": ((SYNCHRONIZATION,), "Cuda", "nsys profile --trace=cuda"),
+    "ranges": ((NVTX,), "NvtxEvents", "nsys profile --trace=cuda,nvtx, and NVTX in the program"),
+    "devices": (
+        ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"), "",
+        "nsys profile --trace=cuda on a machine whose GPUs nsys may query",
+    ),
+    "processes": (("PROCESSES",), "", "Nsight Systems 2022.1 or newer"),
+    "threads": (("ThreadNames",), "", "nsys profile (threads must have names)"),
+    "overheads": ((OVERHEAD,), "", "nsys profile (nothing was recorded as overhead)"),
+}  # fmt: skip
+"""Canonical table → (its tables in the export, the capture event that traces it, how to)."""
+
+KERNEL_COLUMNS = {
+    "grid_x": "gridX", "grid_y": "gridY", "grid_z": "gridZ",
+    "block_x": "blockX", "block_y": "blockY", "block_z": "blockZ",
+    "registers_per_thread": "registersPerThread",
+    "static_shared_bytes": "staticSharedMemory",
+    "dynamic_shared_bytes": "dynamicSharedMemory",
+    "shared_carveout_bytes": "sharedMemoryExecuted",
+    "local_bytes_per_thread": "localMemoryPerThread",
+    "cluster_x": "clusterX", "cluster_y": "clusterY", "cluster_z": "clusterZ",
+}  # fmt: skip
+
+EVENT_COLUMNS = {
+    "context_id": "contextId",
+    "stream_id": "streamId",
+    "correlation_id": "correlationId",
+    "graph_node_id": "graphNodeId",
+}
+
+GPU_COLUMNS = {
+    "name": "name", "bus": "busLocation", "chip": "chipName", "uuid": "uuid",
+    "compute_major": "computeMajor", "compute_minor": "computeMinor",
+    "sm_count": "smCount", "clock_hz": "clockRate", "memory_bytes": "totalMemory",
+    "memory_bytes_per_s": "memoryBandwidth", "l2_bytes": "l2CacheSize",
+    "max_threads_per_block": "maxThreadsPerBlock", "max_warps_per_sm": "maxWarpsPerSm",
+    "max_blocks_per_sm": "maxBlocksPerSm", "max_registers_per_sm": "maxRegistersPerSm",
+    "max_registers_per_block": "maxRegistersPerBlock",
+    "max_shared_bytes_per_sm": "maxShmemPerSm",
+    "max_shared_bytes_per_block": "maxShmemPerBlock",
+    "max_shared_bytes_per_block_optin": "maxShmemPerBlockOptin",
+    "threads_per_warp": "threadsPerWarp",
+}  # fmt: skip
+"""``TARGET_INFO_GPU`` from 2021.2 on: clockRate in Hz, memoryBandwidth in B/s."""
+
+CUDA_GPU_COLUMNS = {
+    "name": "name", "bus": "pciBusId",
+    "compute_major": "computeCapabilityMajor", "compute_minor": "computeCapabilityMinor",
+    "sm_count": "numMultiprocessors", "clock_hz": "coreClockRate",
+    "memory_bytes": "globalMemorySize", "memory_bytes_per_s": "globalMemoryBandwidth",
+    "l2_bytes": "l2CacheSize", "max_threads_per_block": "maxThreadsPerBlock",
+    "max_warps_per_sm": "maxWarpsPerMultiprocessor",
+    "max_blocks_per_sm": "maxBlocksPerMultiprocessor",
+    "max_registers_per_sm": "maxRegistersPerMultiprocessor",
+    "max_registers_per_block": "maxRegistersPerBlock",
+    "max_shared_bytes_per_sm": "maxSharedMemoryPerMultiprocessor",
+    "max_shared_bytes_per_block": "maxSharedMemoryPerBlock",
+    "threads_per_warp": "numThreadsPerWarp",
+}  # fmt: skip
+"""``TARGET_INFO_CUDA_GPU`` of 2020: coreClockRate in kHz, globalMemoryBandwidth in kB/s."""

@@ -1,0 +1,114 @@
+"""Events whose times cannot be true, taken out of the tables and listed.
+
+Rules (METRICS, *Quarantine*): no start or end; ``end < start``; ``end = 0``; a start of 0
+beside rows of another epoch, that is, where every other event is further from 0 than an hour
+and than the span of all the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope import schema
+from kernelscope.trace import Array, Categorical, ColumnData, Table, is_missing, missing_value
+
+HOUR_NS = 3_600_000_000_000
+
+EVENT_TABLES = ("kernels", "api_calls", "copies", "syncs", "ranges", "overheads")
+
+REASONS = (
+    "no start or end recorded",
+    "its end lies before its start",
+    "its end is 0",
+    "its start is 0 beside events of another epoch",
+)
+
+
+def quarantined(tables: Mapping[str, Table]) -> tuple[dict[str, Table], Table]:
+    """Return the tables without their unbelievable events, and the list of those.
+
+    Parameters
+    ----------
+    tables : mapping of str to Table
+        Canonical tables by name; those without times pass unchanged.
+
+    Returns
+    -------
+    dict of str to Table
+        The tables, all events in them with ``end_ns >= start_ns``.
+    Table
+        Under ``schema.QUARANTINE``.
+    """
+    sound: dict[str, Table] = {}
+    lists: list[tuple[str, Table, npt.NDArray[np.int8], Array]] = []
+    epoch = _other_epoch(tables)
+    for name, table in tables.items():
+        reason = _reasons(table, epoch) if name in EVENT_TABLES and len(table) else None
+        if reason is None or not (bad := reason >= 0).any():
+            sound[name] = table
+            continue
+        sound[name] = table.take(~bad)
+        rows = np.flatnonzero(bad)
+        lists.append((name, table.take(rows), reason[rows], rows))
+    return sound, _listed(lists)
+
+
+def _other_epoch(tables: Mapping[str, Table]) -> bool:
+    """Return whether the events that do not start at 0 are of another epoch than 0."""
+    starts = [
+        table["start_ns"] for name, table in tables.items() if name in EVENT_TABLES and len(table)
+    ]
+    lows, highs = [], []
+    for start in starts:
+        away = start[(start != 0) & ~is_missing(start)]
+        if len(away):
+            lows.append(int(away.min()))
+            highs.append(int(away.max()))
+    return bool(lows) and min(lows) > max(HOUR_NS, max(highs) - min(lows))
+
+
+def _reasons(table: Table, other_epoch: bool) -> npt.NDArray[np.int8] | None:
+    """Return an index into REASONS per row, −1 for a sound one; None where all are sound."""
+    start, end = table["start_ns"], table["end_ns"]
+    cannot = (end < start) | (start == missing_value(start.dtype))
+    cannot |= (end == 0) & (start != 0)
+    if other_epoch:
+        cannot |= start == 0
+    if not cannot.any():
+        return None
+    reason = np.full(len(table), -1, dtype=np.int8)
+    if other_epoch:
+        reason[start == 0] = 3
+    reason[end < start] = 1
+    reason[(end == 0) & (start != 0)] = 2
+    reason[is_missing(start) | is_missing(end)] = 0
+    return reason
+
+
+def _listed(lists: list[tuple[str, Table, npt.NDArray[np.int8], Array]]) -> Table:
+    if not lists:
+        return Table.empty(schema.QUARANTINE)
+    columns: dict[str, ColumnData] = {
+        "table": Categorical.of([name for name, table, _, _ in lists for _ in range(len(table))]),
+        "row": np.concatenate([rows for *_, rows in lists]).astype(np.int64),
+        "start_ns": np.concatenate([_wide(table["start_ns"]) for _, table, _, _ in lists]),
+        "end_ns": np.concatenate([_wide(table["end_ns"]) for _, table, _, _ in lists]),
+        "name": Categorical.of([text for _, table, _, _ in lists for text in _names(table)]),
+        "reason": Categorical(
+            np.concatenate([reason for _, _, reason, _ in lists]).astype(np.int32), REASONS
+        ),
+    }
+    return Table.make(schema.QUARANTINE, columns)
+
+
+def _wide(values: Array) -> npt.NDArray[np.int64]:
+    wide = values.astype(np.int64)
+    wide[is_missing(values)] = missing_value(wide.dtype)
+    return wide
+
+
+def _names(table: Table) -> list[str | None]:
+    return table.texts("name" if "name" in table.schema.names else "kind")

@@ -1,0 +1,157 @@
+"""What is this file? Everything that is not a readable trace, each with its own message.
+
+The checks read a few kilobytes, in an order that gives the most useful answer: is it there, is
+it a file, does it begin as an SQLite database, is it as long as its header says.
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from kernelscope.errors import DamagedFileError, NeedsExportError, NotATraceError, TraceFileError
+
+SQLITE_MAGIC = b"SQLite format 3\x00"
+HEADER_BYTES = 4096
+
+NSYS_REPORTS = (".nsys-rep", ".qdrep")
+"""Nsight Systems' own report files, old and new name: `nsys export` turns them into SQLite."""
+
+EXPORT_AGAIN = (
+    "Export it again: nsys export --type sqlite --force-overwrite true --output TRACE.sqlite "
+    "REPORT.nsys-rep"
+)
+
+
+def existing_file(path: Path) -> None:
+    """Check that `path` is a file that can be read.
+
+    Raises
+    ------
+    TraceFileError
+        If it is missing (the hint names the nearest file in its folder), a folder, empty, or
+        not readable.
+    """
+    try:
+        if path.is_dir():
+            raise NotATraceError(f"{path} is a folder, not a trace file.", _traces_in(path))
+        if not path.exists():
+            raise TraceFileError(f"There is no file {path}.", _nearest_file(path))
+        if path.stat().st_size == 0:
+            raise DamagedFileError(
+                f"{path} is empty: 0 bytes.", f"The export was interrupted. {EXPORT_AGAIN}"
+            )
+        with path.open("rb"):
+            pass
+    except PermissionError as error:
+        raise TraceFileError(
+            f"{path} cannot be read: permission denied.",
+            f"Make it readable: chmod u+r {path}",
+        ) from error
+    except OSError as error:
+        raise TraceFileError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _traces_in(folder: Path) -> str:
+    found = sorted(p.name for p in folder.glob("*.sqlite"))[:5]
+    if not found:
+        return "Give the path of one file; the folder holds no .sqlite file."
+    return f"Give the path of one file in it: {', '.join(found)}, …"
+
+
+def _nearest_file(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"Its folder {folder} does not exist either."
+    close = difflib.get_close_matches(path.name, [p.name for p in folder.iterdir()], n=1)
+    return f"Did you mean {folder / close[0]}?" if close else f"Look what there is: ls {folder}"
+
+
+def sqlite_database(path: Path) -> None:
+    """Check that `path` begins as an SQLite database and is as long as its header says.
+
+    Raises
+    ------
+    NotATraceError, NeedsExportError, DamagedFileError
+        With what the file is instead, and what to do about it.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEADER_BYTES)
+    if not head.startswith(SQLITE_MAGIC):
+        _refuse(path, head)
+    _check_length(path, head)
+
+
+def _refuse(path: Path, head: bytes) -> None:
+    suffix = path.suffix.lower()
+    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+        raise NotATraceError(
+            f"{path} is a Git LFS pointer: the trace itself was never downloaded.",
+            f"Fetch it: git lfs pull --include {path.name!r}",
+        )
+    if suffix == ".qdstrm":
+        raise NeedsExportError(
+            f"{path} is a raw Nsight Systems stream (.qdstrm): its import did not finish.",
+            f"Import it where it was recorded: QdstrmImporter --input-file {path.name}, then "
+            f"nsys export --type sqlite {path.stem}.nsys-rep",
+        )
+    if suffix == ".ncu-rep" or head.startswith(b"NVR\x00"):
+        raise NotATraceError(
+            f"{path} is an Nsight Compute report, which holds counters and no timeline.",
+            "Give the Nsight Systems export of the run.",
+        )
+    for magic, what, remedy in _OTHER_MAGIC:
+        if head.startswith(magic):
+            raise NotATraceError(f"{path} is {what}.", remedy)
+    if not head.strip(b"\x00"):
+        raise DamagedFileError(
+            f"{path} begins with zeros: an export that was interrupted.", EXPORT_AGAIN
+        )
+    if _is_text(head):
+        raise NotATraceError(
+            f"{path} is a text file, not an SQLite export.",
+            "kernelscope reads what `nsys export --type sqlite` writes.",
+        )
+    raise NotATraceError(
+        f"{path} does not begin as an SQLite database: it is encrypted, or of another format.",
+        f"If it is an encrypted database, decrypt it first. Otherwise: {EXPORT_AGAIN}",
+    )
+
+
+_OTHER_MAGIC = (
+    (b"\x1f\x8b", "compressed with gzip", "Decompress it first: gunzip --keep FILE"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "Decompress it first: zstd -d FILE"),
+    (b"\xfd7zXZ\x00", "compressed with xz", "Decompress it first: xz -d --keep FILE"),
+    (b"PK\x03\x04", "a zip archive", "Unpack it first: unzip FILE"),
+    (b"\x89HDF\r\n", "an HDF5 file", "Export as SQLite: nsys export --type sqlite REPORT.nsys-rep"),
+    (b"PAR1", "a Parquet file", "Export as SQLite: nsys export --type sqlite REPORT.nsys-rep"),
+    (b"ARROW1", "an Arrow file", "Export as SQLite: nsys export --type sqlite REPORT.nsys-rep"),
+)
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            return False
+        text = head[: error.start].decode("utf-8")
+    return all(c.isprintable() or c in "\n\r\t\f" for c in text)
+
+
+def _check_length(path: Path, head: bytes) -> None:
+    size = path.stat().st_size
+    page_size = int.from_bytes(head[16:18], "big")
+    page_size = 65536 if page_size == 1 else page_size
+    if page_size < 512 or page_size & (page_size - 1):
+        raise DamagedFileError(
+            f"{path} has a damaged SQLite header: page size {page_size}.", EXPORT_AGAIN
+        )
+    pages = int.from_bytes(head[28:32], "big")
+    counted = head[24:28] == head[92:96]  # else the page count is of an older SQLite, and stale
+    if counted and size < pages * page_size:
+        raise DamagedFileError(
+            f"{path} is truncated: its header promises {pages * page_size:,} bytes, the file has "
+            f"{size:,}.",
+            f"Copy it again, or: {EXPORT_AGAIN}",
+        )
