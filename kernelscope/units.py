@@ -25,8 +25,7 @@ _FREQUENCIES: _Scales = ((1, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz"))
 
 _DIGITS = 4
 _MOST_DECIMALS = 3
-_WIDEST = 1e5  # a column's unit may make its largest value five digits long …
-_SMALLEST = 0.01  # … and its smallest no less than this; else each value gets its own unit
+_MOST_DIGITS = 5  # of the largest value of a column that shares one unit
 
 
 def duration(ns: Number) -> str:
@@ -115,30 +114,35 @@ def _decimals(shown: float) -> int:
 
 def _column(values: Sequence[Number], scales: _Scales) -> list[str]:
     present = [abs(v) for v in values if v is not None and math.isfinite(v) and v != 0]
-    scale = _common_scale(present, scales)
-    if scale is None:
+    common = _common(present, scales)
+    if common is None:
         return [_scaled(value, scales) for value in values]
-    factor, unit = scale
-    whole = factor == 1 and all(float(value).is_integer() for value in present)
-    finest = _decimals(max(present) / factor)
-    if min(present) / factor < 1:  # two significant digits for the smallest
-        finest = max(finest, 1 - math.floor(math.log10(min(present) / factor)))
-    decimals = 0 if whole else min(_MOST_DECIMALS, finest)
+    factor, unit, decimals = common
     return [
-        MISSING if _absent(value) else f"{(value or 0) / factor:,.{decimals}f} {unit}"
+        MISSING
+        if value is None or not math.isfinite(value)
+        else f"{value / factor:,.{decimals}f} {unit}"
         for value in values
     ]
 
 
-def _common_scale(present: Sequence[float], scales: _Scales) -> tuple[float, str] | None:
-    """Return the largest unit that suits every value, None where there is none."""
+def _common(present: Sequence[float], scales: _Scales) -> tuple[float, str, int] | None:
+    """Return the largest unit that suits every value, with its decimals; None if there is none.
+
+    A unit suits if the smallest value keeps two significant digits while the largest needs no
+    more than five.
+    """
     if not present:
         return None
     low, high = min(present), max(present)
     for factor, unit in reversed(scales):
-        # `high` decides the unit as it would alone, unless `low` needs a smaller one.
-        if high >= factor and low / factor >= _SMALLEST and high / factor < _WIDEST:
-            return factor, unit
+        if high < factor:
+            continue
+        if factor == 1 and all(float(value).is_integer() for value in present):
+            return (factor, unit, 0) if high < 10**_MOST_DIGITS else None
+        decimals = max(_decimals(high / factor), 1 - math.floor(math.log10(low / factor)))
+        if decimals <= min(_MOST_DECIMALS, _MOST_DIGITS - len(f"{high / factor:.0f}")):
+            return factor, unit, decimals
     return None
 
 

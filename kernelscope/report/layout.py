@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
 _GAP = 2
-_LEAST_NAME = 32
+_LEAST_NAME = 40
 """A name column narrower than this goes to a line of its own under each row."""
+
+_NO_BREAK = "\u00a0"
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|%|[KMGT]?i?B(?:/s)?)(?:\W|$))")
 
 _ASCII = str.maketrans("█▓▒▚▞░▪·─–—…µ×→≥≤✓✗", "#%&@=+o.---~ux>><vx")
 
@@ -150,16 +153,21 @@ def shorten_all(names: Sequence[str], width: int) -> list[str]:
     Names that the plain cut makes equal differ in the part cut out: those are cut just before
     the place where they first differ.
     """
-    short = [shorten(name, width) for name in names]
-    alike = {text for text, times in Counter(short).items() if times > 1}
-    for text in alike:
-        same = [index for index, each in enumerate(short) if each == text]
-        place = _first_difference([names[index] for index in same])
-        head = min(width // 3, place)
-        for index in same:
-            rest = names[index][max(head, place - 4) :]
-            short[index] = f"{names[index][:head]}…{shorten(rest, width - head - 1)}"
-    return short
+    short = {name: shorten(name, width) for name in names}
+    alike: dict[str, list[str]] = {}
+    for name, text in short.items():
+        alike.setdefault(text, []).append(name)
+    for same in alike.values():
+        if len(same) > 1:
+            short.update(zip(same, _told_apart(same, width), strict=True))
+    return [short[name] for name in names]
+
+
+def _told_apart(names: Sequence[str], width: int) -> list[str]:
+    place = _first_difference(names)
+    head = min(width // 3, place)
+    rest = max(head, place - 4)
+    return [f"{name[:head]}…{shorten(name[rest:], width - head - 1)}" for name in names]
 
 
 def _first_difference(names: Sequence[str]) -> int:

@@ -125,8 +125,8 @@ def gaps(analysis: Analysis, page: Page) -> list[Text]:
 def _gap_sentence(label: str, row: dict[str, Any]) -> str:
     inside = row["idle_ns"] - row["leading_ns"] - row["trailing_ns"]
     edges = (
-        f"{units.duration(row['leading_ns'])} before the first activity, "
-        f"{units.duration(row['trailing_ns'])} after the last"
+        f"idle {units.duration(row['leading_ns'])} before its first activity and "
+        f"{units.duration(row['trailing_ns'])} after its last"
     )
     if not row["gap_count"]:
         return f"{label}: no gaps; {edges}."
