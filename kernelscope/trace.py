@@ -90,8 +90,9 @@ class Table:
     schema : TableSchema
         Names, dtypes, units and meanings.
     columns : mapping of str to ndarray or Categorical
-        Every column of the schema, each of shape (n,), read-only. Integers may be stored as
-        int32; their type's least value is *missing* (see :func:`is_missing`).
+        Every column of the schema, each of shape (n,), read-only. Ids and counts may be stored
+        as int32, times and bytes never; their type's least value is *missing* (see
+        :func:`is_missing`).
     """
 
     schema: TableSchema
@@ -221,6 +222,18 @@ def _frozen(array: Array) -> Array:
 
 _KINDS = {"int64": "i", "float64": "f", "bool": "b"}
 
+_ALWAYS_WIDE = ("ns", "bytes")
+"""Units of which sums are taken: stored as int64, so that no difference or sum can overflow."""
+
+
+def widened(values: Array) -> npt.NDArray[np.int64]:
+    """Return stored integers as int64, what is missing still missing."""
+    if values.dtype == np.int64:
+        return values
+    wide = values.astype(np.int64)
+    wide[is_missing(values)] = missing_value(wide.dtype)
+    return wide
+
 
 def _checked(table_schema: TableSchema, column: Column, data: ColumnData) -> ColumnData:
     where = f"{table_schema.name}.{column.name}"
@@ -230,7 +243,8 @@ def _checked(table_schema: TableSchema, column: Column, data: ColumnData) -> Col
         return Categorical(_frozen(data.codes), data.categories)
     if column.dtype == "category" or data.dtype.kind != _KINDS[column.dtype]:
         raise ValueError(f"{where} holds {data.dtype}, the schema says {column.dtype}")
-    return _frozen(data)
+    wide = column.dtype == "int64" and column.unit in _ALWAYS_WIDE
+    return _frozen(widened(data) if wide else data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from kernelscope.metrics.api_calls import api_calls
 from kernelscope.metrics.copies import copies, copies_by_kind
+from kernelscope.metrics.device_gaps import gaps
+from kernelscope.metrics.device_identity import Lane, device_ordinals, identify
+from kernelscope.metrics.device_streams import streams
+from kernelscope.metrics.device_time import checks, device_processes, measure
+from kernelscope.metrics.device_time import devices as devices_
 from kernelscope.metrics.health import capture_cost, health
 from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shapes
 from kernelscope.metrics.selection import select, window_between
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Capture, Table, Trace
 
-Metric = Callable[[Trace, Window], Table]
-
-METRICS: dict[str, Metric] = {
+METRICS: dict[str, Callable[[Trace, Window], Table]] = {
     "kernels": kernels,
     "kernels_by_device": kernels_by_device,
     "launch_shapes": launch_shapes,
@@ -84,5 +89,49 @@ def analyze(
     chosen = select(trace, processes, devices)
     window = whole(chosen) if between is None else window_between(chosen, between)
     tables = {name: metric(chosen, window) for name, metric in METRICS.items()}
+    tables |= _device_tables(trace, chosen, window)
     tables["health"] = health(chosen)
     return Analysis(trace.capture, window, tables)
+
+
+def _device_tables(trace: Trace, chosen: Trace, window: Window) -> dict[str, Table]:
+    """Account for the devices that `chosen` uses.
+
+    A device's account covers every recorded process, whichever were chosen: what another
+    process does on a GPU is not idle time. It is measured once for all its tables.
+    """
+    measured = measure(trace, window)
+    tables = {
+        "devices": devices_(trace, window, measured=measured),
+        "device_ordinals": device_ordinals(trace, measured.identity),
+        "device_processes": device_processes(trace, window, measured=measured),
+        "streams": streams(trace, window, identity=measured.identity),
+        "gaps": gaps(trace, window, measured=measured),
+        "checks": checks(measured),
+    }
+    if chosen is trace:
+        return tables
+    return _of_lanes(tables, set(identify(chosen).lanes))
+
+
+def _of_lanes(tables: dict[str, Table], lanes: set[Lane]) -> dict[str, Table]:
+    """Keep the rows of the given (process, ordinal) pairs and of their GPUs, renumbered."""
+    kept = {
+        name: tables[name].take(
+            np.array([lane in lanes for lane in _lanes(tables[name])], dtype=np.bool_)
+        )
+        for name in ("device_ordinals", "device_processes", "streams")
+    }
+    used = np.unique(kept["device_ordinals"]["index"])
+    place = np.full(len(tables["devices"]) + 1, -1, dtype=np.int64)
+    place[used] = np.arange(len(used))
+    for name, column in (("device_ordinals", "index"), ("devices", "index"), ("gaps", "device")):
+        table = kept.get(name, tables[name])
+        table = table.take(np.isin(table[column], used))
+        columns = {**table.columns, column: place[table[column]]}
+        kept[name] = Table.make(table.schema, columns)
+    return tables | kept
+
+
+def _lanes(table: Table) -> list[Lane]:
+    return list(zip(table.values("process_id"), table.values("device_id"), strict=True))

@@ -9,10 +9,11 @@ import numpy as np
 from kernelscope.metrics import results
 from kernelscope.metrics.aggregate import by_total, durations_by_group
 from kernelscope.metrics.api_calls import calls_without_wrappers
-from kernelscope.metrics.intervals import intersection, total, union
+from kernelscope.metrics.device_identity import identify
+from kernelscope.metrics.intervals import NO_PIECES, Pieces, overlap, union, unite
 from kernelscope.metrics.launches import launch_rows
 from kernelscope.metrics.window import Window, whole
-from kernelscope.trace import Categorical, ColumnData, Table, Trace, is_missing
+from kernelscope.trace import Categorical, ColumnData, Table, Trace
 
 CLOCK_TOLERANCE_NS = 1_000
 """A kernel that starts at most this long before its launch is put down to clock conversion."""
@@ -122,19 +123,8 @@ def _launches(trace: Trace) -> list[Finding]:
 
 
 def _identity(trace: Trace) -> list[Finding]:
-    """Equal ordinals of several processes, where nothing tells the GPUs apart."""
-    users = _processes_by_ordinal(trace)
-    devices = trace.devices
-    told = set(
-        zip(devices.values("process_id"), devices.values("device_id"), strict=True)
-        if len(devices) and devices["identifies"].any()
-        else ()
-    )
-    unknown = [
-        ordinal
-        for ordinal, processes in users.items()
-        if len(processes) > 1 and any((process, ordinal) not in told for process in processes)
-    ]
+    """Processes whose GPUs nothing tells apart."""
+    unknown = [number for number in identify(trace).physical_ids if number is None]
     if not unknown:
         return []
     return [
@@ -149,35 +139,19 @@ def _identity(trace: Trace) -> list[Finding]:
     ]
 
 
-def _processes_by_ordinal(trace: Trace) -> dict[int, set[int]]:
-    users: dict[int, set[int]] = {}
-    for table in (trace.kernels, trace.copies):
-        if not len(table) or is_missing(table["process_id"]).all():
-            continue
-        process, device = table["process_id"], table["device_id"]
-        if process.min() == process.max():
-            pairs = [(process[0], ordinal) for ordinal in np.unique(device)]
-        else:
-            pairs = list(np.unique(np.stack([process, device]), axis=1).T)
-        for pid, ordinal in pairs:
-            users.setdefault(int(ordinal), set()).add(int(pid))
-    return users
-
-
 def _shared_devices(trace: Trace) -> list[Finding]:
     """Executions of two processes at once on one GPU."""
-    process, ordinal = trace.kernels["process_id"], trace.kernels["device_id"]
-    if not len(process) or process.min() == process.max():
+    identity = identify(trace)
+    if len(set(identity.index)) == len(identity.index):
         return []
+    process, ordinal = trace.kernels["process_id"], trace.kernels["device_id"]
+    seen: dict[int, Pieces] = {}
     overlapping = 0
-    for gpu in _gpus(trace):
-        pieces = []
-        for pid, device in gpu:
-            mine = (process == pid) & (ordinal == device)
-            events = trace.kernels.take(mine)
-            pieces.append(union(events["start_ns"], events["end_ns"]))
-        for place, one in enumerate(pieces):
-            overlapping += sum(total(*intersection(*one, *two)) > 0 for two in pieces[:place])
+    for (pid, device), gpu in zip(identity.lanes, identity.index, strict=True):
+        mine = (process == pid) & (ordinal == device)
+        pieces = union(trace.kernels["start_ns"][mine], trace.kernels["end_ns"][mine])
+        overlapping += overlap(pieces, seen.get(gpu, NO_PIECES)) > 0
+        seen[gpu] = unite(pieces, seen.get(gpu, NO_PIECES))
     if not overlapping:
         return []
     return [
@@ -189,20 +163,6 @@ def _shared_devices(trace: Trace) -> list[Finding]:
             "time slicing, and are upper bounds.",
         )
     ]
-
-
-def _gpus(trace: Trace) -> list[list[tuple[int, int]]]:
-    """Return the (process, ordinal) pairs of each GPU that several processes are known to use."""
-    from kernelscope.metrics.device_identity import device_ordinals  # noqa: PLC0415
-
-    rows = device_ordinals(trace)
-    by_gpu: dict[int, list[tuple[int, int]]] = {}
-    for index, process, device in zip(
-        rows["index"].tolist(), rows["process_id"].tolist(), rows["device_id"].tolist(),
-        strict=True,
-    ):  # fmt: skip
-        by_gpu.setdefault(index, []).append((process, device))
-    return [pairs for pairs in by_gpu.values() if len(pairs) > 1]
 
 
 def _not_recorded(trace: Trace) -> list[Finding]:

@@ -44,7 +44,10 @@ COMMUNICATION: tuple[tuple[str, str], ...] = (
     ("one and two shot", r"(.+::)?([a-z_]+_)?(one|two)_shot_([a-z]+_)?all_reduce_\w*kernel\w*"),
     # PyTorch symmetric memory: multimem_all_reduce_kernel, multimem_one_shot_all_reduce_kernel,
     # multimem_all_gather_kernel, multimem_one_shot_reduce_out_kernel
-    ("symmetric memory", r"(.+::)?multimem_(one_shot_)?(all_reduce|all_gather|reduce)_\w*kernel\w*"),
+    (
+        "symmetric memory",
+        r"(.+::)?multimem_(one_shot_)?(all_reduce|all_gather|reduce)_\w*kernel\w*",
+    ),
     # TensorRT-LLM and FlashInfer: allreduce_fusion_kernel_oneshot_lamport, …_twoshot_sync,
     # moereduce_allreduce_fusion_kernel_…, moefinalize_…; aiter: allreduce_fusion_kernel_1stage
     ("fused all-reduce", r"(.+::)?([a-z]+_)?allreduce_fusion_kernel\w*"),

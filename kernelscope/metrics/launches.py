@@ -64,15 +64,18 @@ def _joined(
     wanted = correlation if mine is None else correlation[mine]
     there = api_calls["correlation_id"] if theirs is None else api_calls["correlation_id"][theirs]
     order = np.arange(len(there), dtype=np.int32) if theirs is None else theirs.astype(np.int32)
-    if not len(there) or is_missing(wanted).all() or is_missing(there).all():
+    named = ~is_missing(there)
+    if not named.all():
+        order, there = order[named], there[named]
+    if not len(there):
         return np.full(len(wanted), -1, dtype=np.int32)
     order, there = _innermost_last(order, there, api_calls)
     if there.min() >= 0 and there.max() < DENSE_FACTOR * max(len(there), 1 << 16):
         table = np.full(int(there.max()) + 1, -1, dtype=np.int32)
         table[there] = order
-        inside = (wanted >= 0) & (wanted < len(table))
+        inside = (wanted >= 0) & (wanted < len(table))  # a missing id is negative
         return np.where(inside, table[np.where(inside, wanted, 0)], -1).astype(np.int32)
-    return _searched(wanted, there, order)
+    return np.where(is_missing(wanted), np.int32(-1), _searched(wanted, there, order))
 
 
 def _innermost_last(

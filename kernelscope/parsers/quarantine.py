@@ -94,20 +94,14 @@ def _listed(lists: list[tuple[str, Table, npt.NDArray[np.int8], Array]]) -> Tabl
     columns: dict[str, ColumnData] = {
         "table": Categorical.of([name for name, table, _, _ in lists for _ in range(len(table))]),
         "row": np.concatenate([rows for *_, rows in lists]).astype(np.int64),
-        "start_ns": np.concatenate([_wide(table["start_ns"]) for _, table, _, _ in lists]),
-        "end_ns": np.concatenate([_wide(table["end_ns"]) for _, table, _, _ in lists]),
+        "start_ns": np.concatenate([table["start_ns"] for _, table, _, _ in lists]),
+        "end_ns": np.concatenate([table["end_ns"] for _, table, _, _ in lists]),
         "name": Categorical.of([text for _, table, _, _ in lists for text in _names(table)]),
         "reason": Categorical(
             np.concatenate([reason for _, _, reason, _ in lists]).astype(np.int32), REASONS
         ),
     }
     return Table.make(schema.QUARANTINE, columns)
-
-
-def _wide(values: Array) -> npt.NDArray[np.int64]:
-    wide = values.astype(np.int64)
-    wide[is_missing(values)] = missing_value(wide.dtype)
-    return wide
 
 
 def _names(table: Table) -> list[str | None]:

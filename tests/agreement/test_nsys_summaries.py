@@ -16,7 +16,7 @@ from kernelscope.metrics.copies import copies_by_kind
 from kernelscope.metrics.kernels import kernels, launch_shapes
 from kernelscope.metrics.window import whole
 from kernelscope.parsers.nsys import api_name
-from kernelscope.trace import Categorical, Table, Trace
+from kernelscope.trace import Categorical, ColumnData, Table, Trace
 from tests.agreement.close import assert_close, assert_statistics
 from tests.corpus import each, nsys_traces_with, oracle
 
@@ -56,7 +56,8 @@ def _by_base_name(trace: Trace) -> Table:
     )
     none = np.full(len(short), np.nan)
     names = Categorical(np.arange(len(short), dtype=np.int32), short)
-    columns = {"name": names, **figures, "share": none, "share_of_window": none}
+    columns: dict[str, ColumnData] = {"name": names, **figures}
+    columns |= {"share": none, "share_of_window": none}
     return by_total(results.KERNELS, columns, "executions")
 
 
@@ -104,11 +105,8 @@ def _assert_wrappers_are_apart(trace: Trace, printed: list[dict[str, str]]) -> N
     """nsys prints a wrapper beside each call, under the same name: together twice the calls."""
     calls = trace.api_calls
     wrapper = calls.categories("kind").index("wrapper")
-    nsys_sees = trace.with_tables(
-        api_calls=Table(
-            calls.schema, calls.columns | {"kind": Categorical.constant("runtime", len(calls))}
-        )
-    )
+    all_calls = {**calls.columns, "kind": Categorical.constant("runtime", len(calls))}
+    nsys_sees = trace.with_tables(api_calls=Table.make(calls.schema, all_calls))
     both = {row["name"]: row for row in api_calls(nsys_sees).records()}
     ours = {row["name"]: row for row in api_calls(trace).records()}
     by_name: dict[str, list[dict[str, str]]] = {}
