@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from pathlib import PurePath
 
 from rich.console import Console
 from rich.text import Text
@@ -12,7 +11,7 @@ from rich.text import Text
 from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.report import text_device, text_lists, text_trust
-from kernelscope.report.layout import Page, ascii_only, paragraph
+from kernelscope.report.layout import Page, ascii_only, paragraph, shorten
 from kernelscope.trace import Capture
 
 _SECTIONS = (
@@ -24,6 +23,8 @@ _SECTIONS = (
     text_device.streams,
     text_trust.trust,
 )
+
+_WITHOUT_ACTIVITY = (text_device.device_time, text_trust.trust)
 
 
 def render(analysis: Analysis, page: Page, *, color: bool = False, unicode: bool = True) -> str:
@@ -41,7 +42,7 @@ def render(analysis: Analysis, page: Page, *, color: bool = False, unicode: bool
         Whether the reader's encoding is UTF-8; else the report is plain ASCII.
     """
     lines = _header(analysis, page)
-    for section in _SECTIONS:
+    for section in _SECTIONS if _has_activity(analysis) else _WITHOUT_ACTIVITY:
         lines += section(analysis, page)
     lines += _next_steps(analysis, page)
     return printed(lines, page.width, color=color, unicode=unicode)
@@ -88,7 +89,11 @@ def started(iso: str) -> str:
 
 
 def _header(analysis: Analysis, page: Page) -> list[Text]:
-    lines = [Text.assemble(("kernelscope", "bold"), "  ", PurePath(analysis.capture.file).name)]
+    lines = [
+        Text.assemble(
+            ("kernelscope", "bold"), "  ", shorten(analysis.capture.file, page.width - 13)
+        )
+    ]
     lines += paragraph(page, source(analysis.capture))
     names = [name or "unnamed GPU" for name in analysis.devices.texts("name")]
     if names:
@@ -106,6 +111,10 @@ def _header(analysis: Analysis, page: Page) -> list[Text]:
     else:
         lines += paragraph(page, f"window empty: {window.chosen_by}")
     return lines
+
+
+def _has_activity(analysis: Analysis) -> bool:
+    return any(len(analysis.tables[name]) for name in ("devices", "kernels", "copies", "api_calls"))
 
 
 def _next_steps(analysis: Analysis, page: Page) -> list[Text]:

@@ -93,15 +93,15 @@ def _fullness(page: Page, row: dict[str, Any]) -> list[Text]:
     window_ns, kernel_ns = row["window_ns"], row["kernel_ns"]
     if not kernel_ns:
         return paragraph(page, "No kernel ran on it in the window.", style="dim")
-    said = [f"Kernels run {units.ratio(kernel_ns / window_ns)} of the window"]
     several = {
-        "2": row["concurrency.two_ns"],
-        "3 or more": row["concurrency.three_or_more_ns"],
+        "two": row["concurrency.two_ns"],
+        "three or more": row["concurrency.three_or_more_ns"],
     }
-    at_once = [
+    at_once = ", ".join(
         f"{name} at once {units.ratio(ns / window_ns)}" for name, ns in several.items() if ns
-    ]
-    said.append(f"of it {', '.join(at_once)}" if at_once else "one at a time")
+    )
+    kernels = f"Kernels run {units.ratio(kernel_ns / window_ns)} of the window"
+    said = [f"{kernels} ({at_once or 'one at a time'})"]
     if row["sm_fill"] is None:
         said.append("how full they make the SMs is not known")
     else:

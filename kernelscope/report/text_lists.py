@@ -91,7 +91,7 @@ def absence(analysis: Analysis, table: str) -> str:
     """Return why a canonical table has no rows here: not recorded, or nothing in the window."""
     for each in analysis.capture.not_recorded:
         if each.table == table:
-            return f"Not recorded: {each.how_to_record}."
+            return f"Not recorded ({each.how_to_record})."
     return "Recorded, but none in the window."
 
 

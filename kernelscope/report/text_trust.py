@@ -7,22 +7,12 @@ from rich.text import Text
 from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.report.layout import Page, heading, paragraph
-from kernelscope.report.rows import ordered, plain
+from kernelscope.report.rows import ordered
+from kernelscope.report.words import table_in_words
+from kernelscope.trace import Capture
 
-_SEVERITIES = {"error": ("✗ ", "red"), "warning": ("! ", "yellow"), "info": ("  ", "")}
-
-_WORDS = {
-    "kernels": "kernels",
-    "api_calls": "CUDA calls",
-    "copies": "copies and memsets",
-    "syncs": "synchronisations",
-    "ranges": "NVTX ranges",
-    "devices": "GPU information",
-    "processes": "process names",
-    "threads": "thread names",
-    "overheads": "profiler overhead",
-}
-"""What people call the canonical tables."""
+_MOST_COSTS = 3
+_SEVERITIES = {"error": ("✗ ", "red"), "warning": ("! ", "yellow"), "info": ("- ", "")}
 
 
 def trust(analysis: Analysis, page: Page) -> list[Text]:
@@ -32,13 +22,19 @@ def trust(analysis: Analysis, page: Page) -> list[Text]:
         *_checks(analysis, page),
         *_health(analysis, page),
         *_cost(analysis, page),
-        *_not_recorded(analysis, page),
+        *not_recorded(analysis.capture, page),
     ]
 
 
-def table_in_words(name: str) -> str:
-    """Return what people call the canonical table `name`."""
-    return _WORDS.get(name, name)
+def not_recorded(capture: Capture, page: Page) -> list[Text]:
+    """Return what the capture does not hold, and what would record it."""
+    by_remedy: dict[str, list[str]] = {}
+    for each in capture.not_recorded:
+        by_remedy.setdefault(each.how_to_record, []).append(table_in_words(each.table))
+    lines: list[Text] = []
+    for remedy, tables in by_remedy.items():
+        lines += paragraph(page, f"not recorded: {', '.join(tables)} ({remedy})", mark="- ")
+    return lines
 
 
 def _checks(analysis: Analysis, page: Page) -> list[Text]:
@@ -62,8 +58,10 @@ def _checks(analysis: Analysis, page: Page) -> list[Text]:
 
 def _health(analysis: Analysis, page: Page) -> list[Text]:
     order = list(_SEVERITIES)
+    # What was not recorded is listed on its own, by remedy.
+    rows = [row for row in analysis.health.records() if not row["code"].startswith("not_recorded")]
     lines: list[Text] = []
-    for row in sorted(analysis.health.records(), key=lambda row: order.index(row["severity"])):
+    for row in sorted(rows, key=lambda row: order.index(row["severity"])):
         mark, style = _SEVERITIES[row["severity"]]
         lines += paragraph(page, row["message"], mark=mark, style=style)
     return lines
@@ -74,23 +72,15 @@ def _cost(analysis: Analysis, page: Page) -> list[Text]:
     if not len(table):
         return []
     total = units.duration(sum(table.values("total_ns")))
+    rows = table.records()
     parts = ", ".join(
-        f"{name} {time}"
-        for name, time in zip(
-            table.texts("name"), units.texts(plain(table, "total_ns"), "ns"), strict=True
-        )
+        f"{row['name']} {units.duration(row['total_ns'])}" for row in rows[:_MOST_COSTS]
     )
+    if len(rows) > _MOST_COSTS:
+        parts += f", {len(rows) - _MOST_COSTS} others"
     return paragraph(
         page,
         f"profiling itself took {total} of host time inside the window ({parts}), and tracing "
         "lengthens every CUDA call",
-        mark="  ",
+        mark="- ",
     )
-
-
-def _not_recorded(analysis: Analysis, page: Page) -> list[Text]:
-    lines: list[Text] = []
-    for each in analysis.capture.not_recorded:
-        text = f"not recorded: {table_in_words(each.table)} ({each.how_to_record})"
-        lines += paragraph(page, text, mark="  ")
-    return lines
