@@ -15,7 +15,7 @@ import numpy.typing as npt
 from kernelscope.metrics.results import QUANTILES
 from kernelscope.metrics.window import Window, clipped_durations, starts_inside
 from kernelscope.schema import TableSchema
-from kernelscope.trace import Array, Categorical, ColumnData, Table, missing_value
+from kernelscope.trace import Array, Categorical, ColumnData, Table, distinct, missing_value
 
 Int64s = npt.NDArray[np.int64]
 
@@ -173,10 +173,10 @@ def grouped(columns: Sequence[Array]) -> tuple[npt.NDArray[np.int32], list[Array
     for width in span:
         total *= width
     if total >= 1 << 62:
-        groups, distinct = grouped(columns[:-1])
+        groups, rows = grouped(columns[:-1])
         last = _number(columns[-1])
         pair, (head, tail) = grouped([groups, last[0]])
-        return pair, [*(column[head] for column in distinct), last[1][tail]]
+        return pair, [*(column[head] for column in rows), last[1][tail]]
     key = np.zeros(len(columns[0]), dtype=np.int64)
     for column, least, width in zip(columns, low, span, strict=True):
         if width > 1:
@@ -200,29 +200,19 @@ def _unpacked(
 
 def _number(key: Array) -> tuple[npt.NDArray[np.int32], Array]:
     """Number the distinct values of one column, in order of value."""
-    distinct = _distinct_sorted(key)
-    if len(distinct) <= 1:
-        return np.broadcast_to(np.int32(0), key.shape), distinct
-    bits = max((16 * len(distinct) - 1).bit_length(), 8)
+    known = distinct(key)
+    if len(known) <= 1:
+        return np.broadcast_to(np.int32(0), key.shape), known
+    bits = max((16 * len(known) - 1).bit_length(), 8)
     shift = np.uint64(64 - bits)
     table = np.full(1 << bits, -1, dtype=np.int32)
-    slots = (distinct.astype(np.int64).view(np.uint64) * _HASH_MULTIPLIER) >> shift
-    table[slots] = np.arange(len(distinct), dtype=np.int32)
+    slots = (known.astype(np.int64).view(np.uint64) * _HASH_MULTIPLIER) >> shift
+    table[slots] = np.arange(len(known), dtype=np.int32)
     groups = table[(key.astype(np.int64).view(np.uint64) * _HASH_MULTIPLIER) >> shift]
-    wrong = np.flatnonzero(distinct[groups] != key)  # keys that share a slot with another
+    wrong = np.flatnonzero(known[groups] != key)  # keys that share a slot with another
     if len(wrong):
-        groups[wrong] = np.searchsorted(distinct, key[wrong])
-    return groups, distinct
-
-
-def _distinct_sorted(key: Array) -> Array:
-    if not len(key):
-        return key
-    ordered = np.sort(key)
-    new = np.empty(len(ordered), dtype=np.bool_)
-    new[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    return ordered[new]
+        groups[wrong] = np.searchsorted(known, key[wrong])
+    return groups, known
 
 
 def by_total(table_schema: TableSchema, columns: Mapping[str, ColumnData], counter: str) -> Table:
@@ -240,9 +230,10 @@ def by_total(table_schema: TableSchema, columns: Mapping[str, ColumnData], count
     table = Table.make(table_schema, columns)
     kept = np.flatnonzero((table[counter] > 0) | (table["total_ns"] > 0))
     name = table_schema.columns[0].name
-    texts = np.array([*table.categories(name), ""], dtype=object)[table[name][kept]]
-    rank = np.unique(texts.astype(str), return_inverse=True)[1] if len(kept) else kept
-    order = np.lexsort((rank, -table["total_ns"][kept]))
+    texts = table.categories(name)
+    alphabetical = np.zeros(len(texts) + 1, dtype=np.int64)
+    alphabetical[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    order = np.lexsort((alphabetical[table[name][kept]], -table["total_ns"][kept]))
     return table.take(kept[order])
 
 

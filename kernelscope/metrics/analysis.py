@@ -18,7 +18,7 @@ from kernelscope.metrics.health import capture_cost, health
 from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shapes
 from kernelscope.metrics.selection import select, window_between
 from kernelscope.metrics.window import Window, whole
-from kernelscope.trace import Capture, Table, Trace
+from kernelscope.trace import Capture, Table, Trace, distinct
 
 METRICS: dict[str, Callable[[Trace, Window], Table]] = {
     "kernels": kernels,
@@ -122,7 +122,7 @@ def _of_lanes(tables: dict[str, Table], lanes: set[Lane]) -> dict[str, Table]:
         )
         for name in ("device_ordinals", "device_processes", "streams")
     }
-    used = np.unique(kept["device_ordinals"]["index"])
+    used = distinct(kept["device_ordinals"]["index"])
     place = np.full(len(tables["devices"]) + 1, -1, dtype=np.int64)
     place[used] = np.arange(len(used))
     for name, column in (("device_ordinals", "index"), ("devices", "index"), ("gaps", "device")):

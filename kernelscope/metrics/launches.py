@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.trace import Array, Table, is_missing
+from kernelscope.trace import Array, Table, distinct, is_missing
 
 DENSE_FACTOR = 8
 """A table over correlation ids is used up to this many times as many entries as rows."""
@@ -31,7 +31,7 @@ def launch_rows(work: Table, api_calls: Table) -> npt.NDArray[np.int32]:
     rows = np.full(len(work), -1, dtype=np.int32)
     if not len(work) or not len(api_calls):
         return rows
-    for process in _processes(work["process_id"]):
+    for process in distinct(work["process_id"]).tolist():
         mine = _of_process(work, process)
         theirs = _of_process(api_calls, process)
         found = _joined(work["correlation_id"], mine, api_calls, theirs)
@@ -39,12 +39,6 @@ def launch_rows(work: Table, api_calls: Table) -> npt.NDArray[np.int32]:
             return found
         rows[mine] = found
     return rows
-
-
-def _processes(process: Array) -> list[int]:
-    if process.min() == process.max():
-        return [int(process[0])]
-    return [int(each) for each in np.unique(process)]
 
 
 def _of_process(table: Table, process: int) -> npt.NDArray[np.int64] | None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kernelscope.errors import NotRecordedError, SelectionError
 from kernelscope.metrics.window import Window, whole
-from kernelscope.trace import Table, Trace, is_missing
+from kernelscope.trace import Table, Trace, distinct, is_missing
 
 BY_PROCESS = ("kernels", "api_calls", "copies", "syncs", "ranges", "overheads")
 BY_DEVICE = ("kernels", "copies")
@@ -85,7 +85,7 @@ def _known(what: str, column: str, asked: Sequence[int], tables: Sequence[Table]
         int(value)
         for table in tables
         if len(table)
-        for value in np.unique(table[column][~is_missing(table[column])])
+        for value in distinct(table[column][~is_missing(table[column])])
     }
     if not there:
         raise NotRecordedError(

@@ -20,6 +20,8 @@ _GRID = ("grid_x", "grid_y", "grid_z")
 _BLOCK = ("block_x", "block_y", "block_z")
 _SHARED = ("static_shared_bytes", "dynamic_shared_bytes")
 _SHAPE = (*_GRID, *_BLOCK, "registers_per_thread", *_SHARED)
+_CHUNK = 1 << 18
+"""Executions at a time: what is computed of them then stays in the cache, and memory small."""
 _BUCKETS_LOG2 = 16
 _ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 
@@ -32,15 +34,23 @@ def weighted_fill(kernels: Table, rows: Rows, duration: Int64s, limits: Limits |
     kernels : Table
         Launch shapes are read from it.
     rows : index array or slice
-        The executions.
+        The executions; a slice means all.
     duration : ndarray of int64, shape (m,)
         Of those executions, inside the window.
     limits : Limits or None
         Of their device.
     """
-    if limits is None or not len(duration):
-        return 0.0, 0
-    columns = {name: kernels[name][rows] for name in _SHAPE}
+    value, weight = 0.0, 0
+    if limits is not None:
+        for begin in range(0, len(duration), _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            some = part if isinstance(rows, slice) else rows[part]
+            more = _of_some({name: kernels[name][some] for name in _SHAPE}, duration[part], limits)
+            value, weight = value + more[0], weight + more[1]
+    return value, weight
+
+
+def _of_some(columns: dict[str, npt.NDArray[Any]], duration: Int64s, limits: Limits) -> Weighted:
     known = np.ones(len(duration), dtype=np.bool_)
     for column in columns.values():
         if int(column.min()) == np.iinfo(column.dtype).min:

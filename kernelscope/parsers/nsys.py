@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
-from kernelscope.parsers.columns import coded, floats, integers, labelled, stacked, unset
+from kernelscope.parsers.convert import coded, floats, integers, labelled, stacked, unset
 from kernelscope.parsers.nsys_devices import devices_table
 from kernelscope.parsers.nsys_export import Export, first_present, text_of
 from kernelscope.parsers.quarantine import quarantined
@@ -28,6 +28,7 @@ from kernelscope.trace import (
     NotRecorded,
     Table,
     Trace,
+    distinct,
     is_missing,
     missing_value,
 )
@@ -262,7 +263,9 @@ def _ranges(export: Export) -> Table:
     event_type = integers(read.columns.get("eventType"))
     if event_type is None or not read.rows:
         return Table.empty(schema.RANGES)
-    chosen = np.isin(event_type, list(names.RANGE_STYLES))
+    chosen = np.zeros(read.rows, dtype=np.bool_)
+    for style in names.RANGE_STYLES:
+        chosen |= event_type == style
     text = text_of(export, read.columns.get("text"), read.columns.get("textId"), read.rows)
     numbers = {n: integers(raw) for n, raw in read.columns.items() if n not in ("text", "textId")}
     process, thread = export.process_and_thread(numbers.get("globalTid"))
@@ -329,13 +332,16 @@ def _domains(
         if text.codes[row] >= 0:
             known[int(owner[row]), int(domain_id[row])] = text.categories[text.codes[row]]
     ids = np.where(is_missing(domain_id), 0, domain_id).astype(np.int64)
-    pairs, inverse = np.unique(np.stack([owner, ids]), axis=1, return_inverse=True)
-    labels = [
-        known.get((pid, number), "" if number == 0 else f"domain {number}")
-        for pid, number in pairs.T.tolist()
-    ]
-    of_pair = Categorical.of(labels)
-    return Categorical(of_pair.codes[inverse.reshape(-1)], of_pair.categories)
+    processes = distinct(owner)
+    place = np.searchsorted(processes, owner)
+    width = int(ids.max()) + 1
+
+    def label(pair: int) -> str:
+        process, number = divmod(pair, width)
+        default = "" if number == 0 else f"domain {number}"
+        return known.get((int(processes[process]), number), default)
+
+    return coded(place * width + ids, label)
 
 
 def _overheads(export: Export) -> Table:
@@ -384,8 +390,8 @@ def _processes_of_events(tables: Mapping[str, Table]) -> set[int]:
     for name in ("kernels", "api_calls", "copies", "ranges"):
         ids = tables[name]["process_id"]
         if len(ids):
-            distinct = ids[:1] if ids.min() == ids.max() else np.unique(ids)
-            found.update(distinct[~is_missing(distinct)].tolist())
+            seen = distinct(ids)
+            found.update(seen[~is_missing(seen)].tolist())
     return found
 
 

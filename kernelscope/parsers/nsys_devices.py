@@ -13,9 +13,9 @@ import numpy as np
 
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
-from kernelscope.parsers.columns import integers
+from kernelscope.parsers.convert import integers
 from kernelscope.parsers.nsys_export import Export
-from kernelscope.trace import Categorical, ColumnData, Table, missing_value
+from kernelscope.trace import Categorical, ColumnData, Table, distinct, missing_value
 
 Row = dict[str, Any]
 
@@ -57,7 +57,7 @@ def _order(row: Row) -> tuple[bool, int, int]:
 
 
 def _only_ordinal(kernels: Table) -> int | None:
-    used = np.unique(kernels["device_id"]) if len(kernels) else np.zeros(0, dtype=np.int32)
+    used = distinct(kernels["device_id"])
     return int(used[0]) if len(used) == 1 else None
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernelscope.parsers.columns import coded, integers
+from kernelscope.parsers.convert import coded, integers
 from kernelscope.parsers.sqlite import Numbers, RawColumn, Read, SqliteFile
-from kernelscope.trace import Array, Categorical, is_missing, missing_value
+from kernelscope.trace import Array, Categorical, distinct, is_missing, missing_value
 
 PID_SHIFT = 24
 ID_MASK = 0xFFFFFF
@@ -158,7 +158,7 @@ def _global_pids(file: SqliteFile) -> list[int]:
             raw = file.read(table, (column,)).columns.get(column)
             if isinstance(raw, Numbers):
                 values = raw.values if raw.null is None else raw.values[~raw.null]
-                found.update(int(v) << PID_SHIFT for v in np.unique(values >> PID_SHIFT))
+                found.update(int(v) << PID_SHIFT for v in distinct(values >> PID_SHIFT))
         if found:
             return sorted(found)
     return []

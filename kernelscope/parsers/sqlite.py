@@ -4,41 +4,43 @@ Parsers see a profiler's database only through :class:`SqliteFile`: which tables
 which columns a table has, and the columns that the parser wants, in rowid order. Columns that
 the table does not have are left out of the answer, so that a parser asks for what any version
 may hold and looks at what came back.
+
+Columns are read straight from the file's pages (:mod:`kernelscope.parsers.btree`) or, where
+anything is unusual, through the ``sqlite3`` module, which is slow and always right.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-import numpy.typing as npt
 
+from kernelscope.errors import DamagedFileError, TraceFileError
+from kernelscope.parsers.btree import Layout, Stamp, Unsupported, read_columns
+from kernelscope.parsers.btree_pages import SMALLEST_CELL, pending_write
+from kernelscope.parsers.columns import (
+    ColumnBuilder,
+    MixedKindsError,
+    Numbers,
+    RawColumn,
+    affinity,
+)
 from kernelscope.trace import Categorical
 
+__all__ = ["Numbers", "RawColumn", "Read", "SqliteFile", "connect", "read_with_sqlite3"]
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
-    """A numeric column as recorded.
+EXPORT_AGAIN = (
+    "Export it again: nsys export --type sqlite --force-overwrite true FILE.nsys-rep "
+    "(or copy it again, if it was complete elsewhere)."
+)
 
-    Attributes
-    ----------
-    values : ndarray of int32, int64 or float64, shape (n,)
-        int32 where every value fits, float64 where any value is REAL. 0 where NULL.
-    null : ndarray of bool, shape (n,), or None
-        Where the column is NULL; None where it never is.
-    """
-
-    values: npt.NDArray[Any]
-    null: npt.NDArray[np.bool_] | None = None
-
-
-RawColumn = Numbers | Categorical
-"""What one column reads as: a column of numbers, or of text (NULL has code −1)."""
+_ROWS_AT_ONCE = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,16 @@ class SqliteFile:
         The file.
     tables : mapping of str to tuple of str
         Tables and views by name, with their columns in order.
+    layouts : mapping of str to Layout
+        How each is stored.
+    stamp : Stamp or None
+        The file's state when the layouts were read.
     """
 
     path: Path
     tables: Mapping[str, tuple[str, ...]]
+    layouts: Mapping[str, Layout] = field(default_factory=dict, repr=False)
+    stamp: Stamp | None = field(default=None, repr=False)
 
     @classmethod
     def open(cls, path: Path) -> SqliteFile:
@@ -83,36 +91,54 @@ class SqliteFile:
         ------
         sqlite3.DatabaseError
             If the file is no SQLite database, or its schema cannot be read.
+        DamagedFileError
+            If a log beside the file shows that its writing was broken off.
         """
-        connection = connect(path)
+        stamp = Stamp.of(path)
         try:
-            names = [
-                row[0]
-                for row in connection.execute(
-                    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-                )
-            ]
-            tables = {
-                name: tuple(
-                    row[0]
-                    for row in connection.execute("SELECT name FROM pragma_table_xinfo(?)", (name,))
-                )
-                for name in names
-            }
-        finally:
-            connection.close()
-        return cls(path, tables)
+            with closing(connect(path)) as connection:
+                layouts = _layouts(connection)
+        except sqlite3.DatabaseError as error:
+            if pending_write(path):
+                raise _explained(path, "sqlite_master", error) from error
+            raise
+        tables = {name: tuple(layout.columns) for name, layout in layouts.items()}
+        return cls(path, tables, layouts, stamp)
 
     def read(self, table: str, wanted: Sequence[str]) -> Read:
         """Read those of the `wanted` columns that `table` has, in rowid order.
 
         An absent table, or one with none of the wanted columns, gives an empty answer.
+
+        Raises
+        ------
+        DamagedFileError
+            If SQLite finds the file damaged.
         """
         have = [name for name in wanted if name in self.tables.get(table, ())]
         if not have:
             return Read({}, 0, "absent")
-        columns = read_with_sqlite3(self.path, table, have)
-        return Read(columns, _rows(columns), "sqlite3")
+        try:
+            if self.stamp is None:
+                raise Unsupported("its layout is not known")
+            columns = read_columns(self.path, self.layouts[table], self.stamp, have)
+            how = "columnar"
+        except Unsupported as refusal:
+            columns = read_with_sqlite3(self.path, table, have)
+            how = f"sqlite3: {refusal.reason}"
+        return Read(columns, _rows(columns), how)
+
+
+def _layouts(connection: sqlite3.Connection) -> dict[str, Layout]:
+    layouts = {}
+    for name, kind, root in connection.execute(
+        "SELECT name, type, rootpage FROM sqlite_master WHERE type IN ('table', 'view')"
+    ).fetchall():
+        try:
+            layouts[name] = Layout.of(connection, name, kind, root)
+        except sqlite3.OperationalError as error:  # a view of what is not there, say
+            layouts[name] = Layout(0, {}, str(error))
+    return layouts
 
 
 def _rows(columns: Mapping[str, RawColumn]) -> int:
@@ -123,7 +149,7 @@ def _rows(columns: Mapping[str, RawColumn]) -> int:
 def connect(path: Path) -> sqlite3.Connection:
     r"""Open `path` read-only; text that is not UTF-8 keeps its bytes as ``\xNN`` escapes."""
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
-    if not path.with_name(path.name + "-wal").exists():
+    if not pending_write(path):
         uri += "&immutable=1"
     connection = sqlite3.connect(uri, uri=True)
     connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
@@ -131,40 +157,134 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def read_with_sqlite3(path: Path, table: str, columns: Sequence[str]) -> dict[str, RawColumn]:
-    """Read `columns` of `table` through the standard library; slow, and always right."""
-    chosen = ", ".join(_quoted(name) for name in columns)
-    connection = connect(path)
+    """Read `columns` of `table` through the standard library; slow, and always right.
+
+    Raises
+    ------
+    DamagedFileError
+        If SQLite finds the file damaged, or another program was stopped while writing it.
+    TraceFileError
+        If SQLite cannot read the table for another reason.
+    """
+    as_text: frozenset[str] = frozenset()
     try:
-        rows = connection.execute(f"SELECT {chosen} FROM {_quoted(table)}").fetchall()
-    finally:
-        connection.close()
-    by_column = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
-    return {name: _column(values) for name, values in zip(columns, by_column, strict=True)}
+        with closing(connect(path)) as connection:
+            connection.text_factory = bytes
+            while True:
+                try:
+                    return _scan(connection, path, table, columns, as_text)
+                except _Mixed as mixed:
+                    # Numbers were taken before the first text came. Their own spelling is
+                    # wanted, so the table is read once more.
+                    as_text |= {mixed.column}
+    except sqlite3.Error as error:
+        raise _explained(path, table, error) from error
+
+
+class _Mixed(Exception):
+    def __init__(self, column: str) -> None:
+        super().__init__(column)
+        self.column = column
+
+
+def _scan(
+    connection: sqlite3.Connection,
+    path: Path,
+    table: str,
+    columns: Sequence[str],
+    as_text: frozenset[str],
+) -> dict[str, RawColumn]:
+    """Read a table once, some thousand rows at a time."""
+    declared = {
+        name.decode("utf-8", "backslashreplace"): affinity(kind.decode("utf-8", "replace"))
+        for name, kind in connection.execute(
+            "SELECT name, type FROM pragma_table_xinfo(?)", (table,)
+        )
+    }
+    builders = {name: ColumnBuilder(_ROWS_AT_ONCE, declared.get(name, "")) for name in columns}
+    for block in _blocks(connection, path, table, list(builders)):
+        for (name, builder), values in zip(builders.items(), zip(*block, strict=True), strict=True):
+            try:
+                _add(builder, values, name in as_text)
+            except MixedKindsError:
+                raise _Mixed(name) from None
+    return {name: builder.done() for name, builder in builders.items()}
+
+
+def _blocks(
+    connection: sqlite3.Connection, path: Path, table: str, columns: Sequence[str]
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows in the order of the table itself.
+
+    A damaged tree can lead SQLite through the same pages for ever; there it is stopped.
+    """
+    stored = connection.execute(
+        "SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0", (table,)
+    ).fetchall()
+    # Were an index to hold all the columns, SQLite would answer in its order. And with the
+    # table's name before it, a column that is not there is an error, not a string.
+    chosen = ", ".join(f"t.{_quoted(name)}" for name in columns)
+    source = f"{_quoted(table)} AS t{' NOT INDEXED' if stored else ''}"
+    cursor = connection.execute(f"SELECT {chosen} FROM {source}")
+    room = _most_rows(path)
+    while block := cursor.fetchmany(_ROWS_AT_ONCE):
+        room -= len(block)
+        if stored and room < 0:
+            raise sqlite3.DatabaseError("more rows than the file has room for")
+        yield block
+
+
+def _most_rows(path: Path) -> int:
+    """Return how many rows fit in a file: each takes a cell, and a pointer of two bytes."""
+    log = path.with_name(path.name + "-wal")
+    size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    return size // (SMALLEST_CELL + 2)
 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _column(values: Sequence[Any]) -> RawColumn:
-    """Turn one column of Python values into an array: text if any value is text."""
-    kinds = {type(value) for value in values}
-    if kinds & {str, bytes}:
-        return Categorical.of([None if v is None else _text(v) for v in values])
-    null = np.array([v is None for v in values], dtype=np.bool_) if type(None) in kinds else None
-    filled = [0 if v is None else v for v in values] if null is not None else values
-    array = np.array(filled, dtype=np.float64 if float in kinds else np.int64)
-    return Numbers(narrow(array), null)
+def _add(builder: ColumnBuilder, values: Sequence[Any], as_text: bool) -> None:
+    """Add one column of a block; texts and blobs come as bytes."""
+    kinds = set(map(type, values))
+    rows = len(values)
+    if kinds == {type(None)}:
+        builder.nulls(rows)
+    elif bytes in kinds or as_text:
+        text = builder.text()
+        if kinds & {int, float}:
+            values = [str(v).encode() if isinstance(v, int | float) else v for v in values]
+        codes = np.fromiter(map(text.texts.__getitem__, values), np.int32, rows)
+        text.add(codes, rows)
+    else:
+        null = None
+        if type(None) in kinds:
+            null = np.fromiter((v is None for v in values), np.bool_, rows)
+            values = [0 if v is None else v for v in values]
+        dtype = np.float64 if float in kinds else np.int64
+        builder.numbers().add(np.fromiter(values, dtype, rows), null)
 
 
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+_DAMAGED = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_TOOBIG,
+)
 
 
-def narrow(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Store integers as int32 where all fit and none is the value that stands for *missing*."""
-    if values.dtype != np.int64 or not len(values):
-        return values.astype(np.int32) if values.dtype == np.int64 else values
-    limits = np.iinfo(np.int32)
-    fits = values.min() > limits.min and values.max() <= limits.max
-    return values.astype(np.int32) if fits else values
+def _explained(path: Path, table: str, error: sqlite3.Error) -> TraceFileError:
+    """Say which file and table, what SQLite found, and what to do next."""
+    where = f"{path.name}: table {table!r} cannot be read"
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    if code in _DAMAGED:
+        return DamagedFileError(f"{where}, the file is damaged ({error})", EXPORT_AGAIN)
+    pending = pending_write(path)
+    if pending:
+        return DamagedFileError(
+            f"{where}: {pending} beside the file says that it is still being written, or that "
+            f"the writing was broken off ({error})",
+            f"Wait until it is written. {EXPORT_AGAIN}",
+        )
+    return TraceFileError(f"{where} ({error})", EXPORT_AGAIN)

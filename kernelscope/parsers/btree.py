@@ -1,0 +1,272 @@
+"""Whole columns of an SQLite table, straight from the file's pages.
+
+SQLite hands out one Python tuple a row; a trace of ten million kernels is then read in minutes.
+Here a table is read a column at a time: the file is mapped into memory, the table's b-tree is
+walked to its leaves (`btree_pages`), each row's record header says where its values lie
+(`btree_records`), and the values of a whole chunk of rows are fetched with one NumPy operation
+each (here, and `btree_text`).
+
+Only what is common is read this way. Anything else raises :class:`Unsupported`, and the caller
+asks the ``sqlite3`` module instead: tables WITHOUT ROWID, views, virtual tables and generated
+columns; values on overflow pages; text that is not UTF-8; columns of mixed kinds, and blobs;
+rows older than a column with a default; logs beside the file that hold changes; a damaged or
+changing file. When in doubt it refuses: a wrong number is worse than a slow one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.parsers.btree_pages import (
+    Pages,
+    Positions,
+    Stamp,
+    Unsupported,
+    leaves,
+    pending_write,
+)
+from kernelscope.parsers.btree_records import Cells, Field, chunks, fetch, fields
+from kernelscope.parsers.btree_text import encode
+from kernelscope.parsers.columns import ColumnBuilder, MixedKindsError, RawColumn, affinity
+
+__all__ = ["Layout", "Stamp", "Unsupported", "read_columns"]
+
+_FLOAT = 7
+_FIRST_TEXT = 12
+_GIVE_BACK_CHUNKS = 64
+_WIDTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn:
+    """A column as the schema declares it.
+
+    Attributes
+    ----------
+    place : int
+        Which value of the record it is, counted from 0.
+    declared : str
+        Its `affinity`.
+    default : bool
+        Whether rows that end before it have another value than NULL.
+    is_rowid : bool
+        Whether it is another name for the rowid (``INTEGER PRIMARY KEY``), which the record
+        holds as NULL.
+    """
+
+    place: int
+    declared: str
+    default: bool
+    is_rowid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a table begins and what its records hold.
+
+    Attributes
+    ----------
+    root : int
+        Its root page.
+    columns : dict of str to StoredColumn
+        By name.
+    refusal : str
+        Why it cannot be read from its pages; '' where it can.
+    """
+
+    root: int
+    columns: dict[str, StoredColumn]
+    refusal: str = ""
+
+    @classmethod
+    def of(cls, connection: sqlite3.Connection, table: str, kind: str, root: int) -> Layout:
+        """Ask SQLite for a table's layout.
+
+        Parameters
+        ----------
+        connection : sqlite3.Connection
+            The database.
+        table, kind, root : str, str, int
+            `name`, `type` and `rootpage` in the schema table.
+        """
+        rows = connection.execute(
+            "SELECT name, type, dflt_value, pk, hidden FROM pragma_table_xinfo(?)", (table,)
+        ).fetchall()
+        keys = [name for name, _, _, pk, _ in rows if pk]
+        # A primary key that SQLite had to build an index for is a column of its own.
+        rowid = (
+            len(keys) == 1
+            and not connection.execute(
+                "SELECT 1 FROM pragma_index_list(?) WHERE origin = 'pk'", (table,)
+            ).fetchall()
+        )
+        columns = {
+            name: StoredColumn(
+                place,
+                affinity(declared or ""),
+                default is not None and default.upper() != "NULL",
+                rowid and name == keys[0] and declared.upper() == "INTEGER",
+            )
+            for place, (name, declared, default, _, _) in enumerate(rows)
+        }
+        refusal = ""
+        if kind == "view":
+            refusal = "a view"
+        elif not root:
+            refusal = "a virtual table"
+        elif any(hidden for *_, hidden in rows):
+            refusal = "generated columns"
+        return cls(root or 0, columns, refusal)
+
+
+def read_columns(
+    path: Path, layout: Layout, stamp: Stamp, wanted: Sequence[str]
+) -> dict[str, RawColumn]:
+    """Read columns of a table from the file's pages, in rowid order.
+
+    Parameters
+    ----------
+    path : Path
+        The SQLite file.
+    layout : Layout
+        The table's.
+    stamp : Stamp
+        The file's when the layout was read.
+    wanted : sequence of str
+        Columns that the table has.
+
+    Raises
+    ------
+    Unsupported
+        If the table or the file is in any way unusual; nothing has been returned then.
+    """
+    if layout.refusal:
+        raise Unsupported(layout.refusal)
+    _check_still(path, stamp)
+    pages = Pages.map(path, stamp)
+    columns = {name: layout.columns[name] for name in wanted}
+    numbers, counts = leaves(pages, layout.root)
+    rows = int(counts.sum())
+    builders = {name: ColumnBuilder(rows, column.declared) for name, column in columns.items()}
+    if rows:
+        rowids = any(column.is_rowid for column in columns.values())
+        for turn, cells in enumerate(chunks(pages, numbers, counts, rowids=rowids)):
+            _take(cells, columns, builders, pages.utf8)
+            if turn % _GIVE_BACK_CHUNKS == _GIVE_BACK_CHUNKS - 1:
+                pages.give_back()
+    pages.give_back()
+    _check_still(path, stamp)
+    return {name: builder.done() for name, builder in builders.items()}
+
+
+def _check_still(path: Path, stamp: Stamp) -> None:
+    if Stamp.of(path) != stamp:
+        raise Unsupported("the file changed while it was read")
+    pending = pending_write(path)
+    if pending:
+        raise Unsupported(f"{pending} beside the file")
+
+
+def _take(
+    cells: Cells, columns: dict[str, StoredColumn], builders: dict[str, ColumnBuilder], utf8: bool
+) -> None:
+    """Add the rows of one chunk to every column."""
+    found = fields(cells, {each.place for each in columns.values() if not each.is_rowid})
+    for name, column in columns.items():
+        builder = builders[name]
+        if column.is_rowid:
+            builder.numbers().add(cells.rowid)
+            continue
+        field = found[column.place]
+        lowest, highest = _extremes(field)
+        if lowest < 0 and column.default:
+            raise Unsupported("rows older than a column with a default")
+        if highest <= 0:
+            builder.nulls(len(cells))
+            continue
+        try:
+            if highest >= _FIRST_TEXT:
+                if not utf8:
+                    raise Unsupported("text that is not in UTF-8")
+                _take_text(cells, field, builder)
+            else:
+                _take_numbers(cells, field, builder, column.declared == "REAL")
+        except MixedKindsError:
+            raise Unsupported("a column of both text and numbers") from None
+
+
+def _extremes(field: Field) -> tuple[int, int]:
+    if isinstance(field.serial, int):
+        return field.serial, field.serial
+    return int(field.serial.min()), int(field.serial.max())
+
+
+def _take_text(cells: Cells, field: Field, builder: ColumnBuilder) -> None:
+    serial, at = np.broadcast_to(field.serial, len(cells)), field.at
+    null = serial <= 0
+    if (null | ((serial > _FIRST_TEXT) & (serial & 1 == 1))).all():
+        text = builder.text()
+    else:
+        raise Unsupported("blobs, or a column of both text and numbers")
+    length = (serial.astype(np.int64) - 13) >> 1
+    if not null.any():
+        text.add(encode(cells.data, at, length, text.texts), len(cells))
+        return
+    codes = np.full(len(cells), -1, np.int32)
+    has = np.flatnonzero(~null)
+    codes[has] = encode(cells.data, at[has], length[has], text.texts)
+    text.add(codes, len(cells))
+
+
+def _take_numbers(cells: Cells, field: Field, builder: ColumnBuilder, real: bool) -> None:
+    numbers = builder.numbers()
+    serial = field.serial
+    if isinstance(serial, int):
+        null = None
+        if serial in (8, 9) and not real:
+            numbers.repeat(serial - 8, len(cells))
+            return
+        floats = serial == _FLOAT
+        values = _floats(cells, field.at) if floats else _integers(cells, field.at, serial)
+    else:
+        null = serial <= 0
+        is_float = serial == _FLOAT
+        floats = bool(is_float.any())
+        if floats and not real and not (is_float | null).all():
+            raise Unsupported("a column of both integers and floats")
+        values = _integers(cells, field.at, serial)
+        if floats:
+            values = np.where(is_float, _floats(cells, field.at), values)
+            values[null] = 0
+    if real:
+        values = values.astype(np.float64, copy=False)
+    elif numbers.dtype is not None and (numbers.dtype.kind == "f") != floats:
+        raise Unsupported("a column of both integers and floats")
+    if floats and np.isnan(values).any():
+        raise Unsupported("a float that is not a number")  # SQLite reads it as NULL
+    numbers.add(values, null)
+
+
+def _floats(cells: Cells, at: Positions) -> npt.NDArray[np.float64]:
+    return fetch(cells.data, at, 8).view(">f8")[:, 0].astype(np.float64)
+
+
+def _integers(cells: Cells, at: Positions, serial: Any) -> npt.NDArray[np.int64]:
+    """Fetch integers of 0 to 8 bytes: eight bytes from the value on, shifted right.
+
+    What has no bytes gives 0, or 1 where the serial type says so.
+    """
+    fetched = fetch(cells.data, at, 8).view(">i8")[:, 0].astype(np.int64)
+    width = _WIDTH[serial]
+    values: npt.NDArray[np.int64] = fetched >> np.minimum(64 - 8 * width, 63)
+    if not np.all(width):
+        values[width == 0] = 0
+        values += serial == 9
+    return values

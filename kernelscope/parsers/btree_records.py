@@ -1,0 +1,369 @@
+"""From the leaf pages of a table to where each wanted column of each row lies.
+
+To be read beside https://www.sqlite.org/fileformat2.html: "B-tree Pages" (1.6), "Record Format"
+(2.1). A row is a cell of a leaf page; the page's pointers say where its cells are::
+
+    cell    payload size (varint) | rowid (varint) | record
+    record  header size (varint) | serial type of column 0, 1, … (varints) | values
+
+    serial type  0     1…6               7      8  9  12, 14, …  13, 15, …
+    value        NULL  1 2 3 4 6 8 bytes float  0  1  blob       text
+
+A varint has seven bits a byte, the high bit set on all bytes but the last; the ninth byte, if
+there is one, gives all its eight.
+
+Rows are taken in chunks of pages that fit in the processor's cache: a chunk is copied out of
+the map once, and every step is then one NumPy operation over all its rows. The step that costs
+is to fetch bytes at an odd place of each row; :func:`fetch` does it. Where a value begins
+depends on the serial types before it, so the header is walked column by column and the sizes
+added up. Most header bytes are the same in all rows of a chunk, and such a column costs nothing.
+
+Rows whose serial types are varints of different lengths (long text) keep their columns at
+different header bytes. They are parted by that *shape* first, the header's length and the places
+of its continuation bits, compared in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.parsers.btree_pages import (
+    LEAF_HEADER_BYTES,
+    SMALLEST_CELL,
+    Bytes,
+    Pages,
+    Positions,
+    Unsupported,
+    big_endian,
+)
+
+Serial = int | npt.NDArray[Any]
+"""Serial types of a column: one for all rows of a chunk, or an array of one per row."""
+
+CHUNK_BYTES = 1 << 20  # pages and what is computed of them stay in a second-level cache
+_BYTES_PER_ROW = 64  # what the computing takes for each row, roughly
+_ROOM = 256  # behind a chunk's last page, so that fetching the longest header stays inside
+_LONGEST_HEADER = 127
+_MOST_SHAPES = 64
+_IMPOSSIBLE = 1 << 40  # larger than any payload, so that the sum of sizes cannot come out right
+
+# Bytes that a value takes, by its serial type where that is one byte; 10 and 11 are reserved.
+_SIZE = np.array(
+    [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, _IMPOSSIBLE, _IMPOSSIBLE]
+    + [(serial - 12) // 2 for serial in range(12, 256)],
+    np.intp,
+)
+
+
+def fetch(data: Bytes, at: Positions, width: int) -> Bytes:
+    """Return `width` bytes of `data` from each position on, shape (len(at), width).
+
+    The bytes are seen as overlapping items one byte apart, so that NumPy copies whole items.
+    """
+    shape = (len(data) - width + 1,)
+    items: npt.NDArray[Any] = np.ndarray(shape, f"V{width}", buffer=data.data, strides=(1,))
+    return items[at].view(np.uint8).reshape(len(at), width)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The rows of a chunk of leaf pages.
+
+    Attributes
+    ----------
+    data : ndarray of uint8
+        The pages, one after the other, with room behind. Holds until the next chunk is taken.
+    record : ndarray of intp, shape (rows,)
+        Where in `data` each row's record begins.
+    payload : ndarray of int64, shape (rows,)
+        Bytes of the record.
+    stop : ndarray of intp, shape (rows,)
+        Where the part of the record that lies on the page ends.
+    overflows : bool
+        Whether any record goes on elsewhere.
+    rowid : ndarray of int64, shape (rows,)
+        The rows' ids; empty where not asked for.
+    """
+
+    data: Bytes
+    record: Positions
+    payload: npt.NDArray[np.int64]
+    stop: Positions
+    overflows: bool
+    rowid: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.record)
+
+
+def chunks(pages: Pages, numbers: Positions, counts: Positions, *, rowids: bool) -> Iterator[Cells]:
+    """Yield the rows of the leaves, some hundred pages at a time.
+
+    Parameters
+    ----------
+    pages : Pages
+        The mapped file.
+    numbers, counts : ndarray of intp
+        The leaves, as :func:`btree_pages.leaves` returns them.
+    rowids : bool
+        Whether the rows' ids are wanted.
+    """
+    size = pages.view.shape[1]
+    cost = np.cumsum(size + counts * _BYTES_PER_ROW)
+    bounds = np.flatnonzero(np.diff(cost // CHUNK_BYTES, prepend=-1, append=-1))
+    most = int(np.diff(bounds).max())
+    data = np.zeros(most * size + _ROOM, np.uint8)
+    for first, last in pairwise(bounds):
+        block = data[: (last - first) * size].reshape(-1, size)
+        # Page numbers were checked; any mode but 'raise' writes into `block` directly.
+        np.take(pages.view, numbers[first:last] - 1, axis=0, out=block, mode="clip")
+        yield _cells(pages, data, block, counts[first:last], rowids)
+
+
+def _cells(pages: Pages, data: Bytes, block: Bytes, counts: Positions, rowids: bool) -> Cells:
+    cell, page_end = _pointers(block, counts, pages.usable)
+    payload, taken = _varint(fetch(data, cell, 9))
+    at = cell + taken
+    rowid, taken = _varint(fetch(data, at, 9), value=rowids)
+    record = at + taken
+    local, overflows = _local_bytes(payload, pages.usable)
+    stop = record + local
+    if (stop > page_end).any():
+        raise Unsupported("a row that goes past the end of its page")
+    return Cells(data, record, payload, stop, overflows, rowid)
+
+
+def _pointers(block: Bytes, counts: Positions, usable: int) -> tuple[Positions, Positions]:
+    """Return where each cell begins and where its page's data end, within the chunk."""
+    rows = np.arange(len(block))
+    most = int(counts.max())
+    spelled = block[:, LEAF_HEADER_BYTES : LEAF_HEADER_BYTES + 2 * most]
+    pointers = big_endian(spelled, 2)
+    base = rows * block.shape[1]
+    if (counts == most).all():
+        pointers, of_row = pointers.ravel(), np.repeat(rows, most)
+    else:
+        pointers = pointers[np.arange(most) < counts[:, None]]
+        of_row = np.repeat(rows, counts)
+    first_cell = LEAF_HEADER_BYTES + 2 * counts
+    if (pointers < first_cell[of_row]).any() or (pointers > usable - SMALLEST_CELL).any():
+        raise Unsupported("a damaged page")
+    base = base[of_row]
+    return pointers + base, base + usable
+
+
+def _varint(spelled: Bytes, *, value: bool = True) -> tuple[npt.NDArray[np.int64], Serial]:
+    """Decode one varint a row.
+
+    Parameters
+    ----------
+    spelled : ndarray of uint8, shape (rows, 9)
+        The bytes from the varint's first on.
+    value : bool
+        Whether the value is wanted, not the length alone.
+
+    Returns
+    -------
+    value : ndarray of int64, shape (rows,)
+    length : int, or ndarray of int64, shape (rows,)
+        Bytes that the varint takes: one number if all rows have the same.
+    """
+    total: npt.NDArray[np.uint64] = np.zeros(len(spelled) if value else 0, np.uint64)
+    length: Serial = 0
+    going: npt.NDArray[np.bool_] | None = None  # rows that have a byte here; None: all of them
+    for place in range(9):
+        byte = spelled[:, place]
+        if value:
+            digits = byte.astype(np.uint64)
+            bits = np.uint64(8 if place == 8 else 7)
+            longer = (total << bits) | (digits & np.uint64((1 << int(bits)) - 1))
+            total = longer if going is None else np.where(going, longer, total)
+        length = length + (1 if going is None else going.astype(np.int64))
+        if going is None and byte.min() >= 0x80:
+            continue
+        goes_on = byte >= 0x80
+        going = goes_on if going is None else going & goes_on
+        if not going.any():
+            break
+    return total.view(np.int64), length
+
+
+def _local_bytes(payload: npt.NDArray[np.int64], usable: int) -> tuple[npt.NDArray[np.int64], bool]:
+    """Return how many bytes of each payload lie on the leaf page, and whether any do not.
+
+    The rule is that of "Cell Payload Overflow Pages" (1.6.2) in the file format.
+    """
+    most = usable - 35
+    if payload.min() < 0:
+        raise Unsupported("a damaged page")
+    if payload.max() <= most:
+        return payload, False
+    least = (usable - 12) * 32 // 255 - 23
+    part = least + (payload - least) % (usable - 4)
+    return np.where(payload <= most, payload, np.where(part <= most, part, least)), True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """A column of a chunk: what each row has, and where.
+
+    Attributes
+    ----------
+    serial : int, or ndarray of int, shape (rows,)
+        Serial types; one number if all rows have the same.
+    at : ndarray of intp, shape (rows,)
+        Where in the chunk's data the values begin.
+    """
+
+    serial: Serial
+    at: Positions
+
+
+def fields(cells: Cells, wanted: Collection[int]) -> dict[int, Field]:
+    """Find the wanted columns in every row of a chunk.
+
+    Parameters
+    ----------
+    cells : Cells
+        The chunk.
+    wanted : collection of int
+        Places of the columns in the table, counted from 0.
+
+    Returns
+    -------
+    dict of int to Field
+        By place. A record that ends before a column counts as NULL there, with serial type −1,
+        so that the caller can tell it from a NULL that was written.
+
+    Raises
+    ------
+    Unsupported
+        If a header's sizes do not add up to the payload, or anything else is odd.
+    """
+    sizes = cells.data[cells.record]
+    longest = int(sizes.max())
+    if longest > _LONGEST_HEADER:
+        raise Unsupported("a record header of more than 127 bytes")
+    if sizes.min() < 1 or (cells.record + sizes > cells.stop).any():
+        raise Unsupported("a damaged record header")
+    headers = fetch(cells.data, cells.record, (longest + 7) // 8 * 8)
+    varying, high = _variation(headers)
+    if sizes.min() == longest and not (high[1:longest] >= 0x80).any():
+        found = _walk(cells.record, cells.payload, headers, varying, wanted)
+    else:
+        found = _by_shape(cells, headers, sizes, wanted)
+    if cells.overflows:
+        _refuse_overflow(cells, found)
+    return found
+
+
+def _variation(headers: Bytes) -> tuple[Bytes, Bytes]:
+    """Return, for each header byte, the bits that differ between rows and those set in any."""
+    words = headers.view(np.uint64)
+    each = range(words.shape[1])
+    ones = np.array([np.bitwise_or.reduce(words[:, word]) for word in each], np.uint64)
+    common = np.array([np.bitwise_and.reduce(words[:, word]) for word in each], np.uint64)
+    return (ones & ~common).view(np.uint8), ones.view(np.uint8)
+
+
+def _by_shape(
+    cells: Cells, headers: Bytes, sizes: Bytes, wanted: Collection[int]
+) -> dict[int, Field]:
+    """Walk the headers of each shape, and bring what was found together again."""
+    rows = len(cells)
+    found = {place: Field(np.empty(rows, np.int64), np.empty(rows, np.intp)) for place in wanted}
+    for same in _shapes(headers, sizes):
+        part = headers[same]
+        for place, field in _walk(
+            cells.record[same], cells.payload[same], part, _variation(part)[0], wanted
+        ).items():
+            whole = found[place]
+            assert isinstance(whole.serial, np.ndarray)
+            whole.serial[same] = field.serial
+            whole.at[same] = field.at
+    return found
+
+
+def _shapes(headers: Bytes, sizes: Bytes) -> Iterator[Positions]:
+    """Yield the rows of each shape: header size and places of the continuation bits."""
+    inside = np.arange(headers.shape[1]) < sizes[:, None]
+    bits = np.zeros((len(headers), 16), np.uint8)
+    packed = np.packbits((headers >= 0x80) & inside, axis=1)
+    bits[:, : packed.shape[1]] = packed
+    words = bits.view(np.uint64)
+    left = np.arange(len(headers))
+    for _ in range(_MOST_SHAPES):
+        size, first, second = sizes[left], words[left, 0], words[left, 1]
+        same = (size == size[0]) & (first == first[0]) & (second == second[0])
+        yield left[same]
+        left = left[~same]
+        if not len(left):
+            return
+    raise Unsupported("record headers of too many shapes")
+
+
+def _walk(
+    record: Positions,
+    payload: npt.NDArray[np.int64],
+    headers: Bytes,
+    varying: Bytes,
+    wanted: Collection[int],
+) -> dict[int, Field]:
+    """Walk headers of one shape, column by column.
+
+    `before` + `fixed` is where the next value begins: what differs between rows, and what does
+    not.
+    """
+    size = int(headers[0, 0])
+    before, fixed = record, size
+    found: dict[int, Field] = {}
+    place, at = 0, 1
+    while at < size:
+        serial, length = _serial(headers, varying, at, size)
+        if place in wanted:
+            found[place] = Field(serial, before + fixed)
+        if isinstance(serial, int):
+            fixed += int(_SIZE[serial])
+        elif serial.dtype == np.uint8:
+            before = before + _SIZE.take(serial)
+        else:
+            before = before + ((serial - 12) >> 1)
+        place, at = place + 1, at + length
+    if (before + fixed - record != payload).any():
+        raise Unsupported("a record whose sizes do not add up")
+    for missing in wanted:
+        if missing >= place:
+            found[missing] = Field(-1, record)
+    return found
+
+
+def _serial(headers: Bytes, varying: Bytes, at: int, size: int) -> tuple[Serial, int]:
+    """Read one column's serial type of all rows, and how many header bytes it takes."""
+    length = 1
+    while headers[0, at + length - 1] >= 0x80:
+        length += 1
+        if at + length > size or length > 4:
+            raise Unsupported("a damaged record header")
+    if length == 1:
+        return (headers[:, at].copy() if varying[at] else int(headers[0, at])), 1
+    serial = np.zeros(len(headers), np.int64)
+    for byte in range(at, at + length):
+        serial = (serial << 7) | (headers[:, byte] & 0x7F)
+    if serial.min() < 12:  # a short number, spelled long
+        raise Unsupported("a damaged record header")
+    return serial, length
+
+
+def _refuse_overflow(cells: Cells, found: dict[int, Field]) -> None:
+    """Refuse wanted values that lie, even in part, on overflow pages."""
+    for field in found.values():
+        serial = np.asarray(field.serial, np.int64)
+        size = np.where(serial < 12, _SIZE[np.clip(serial, 0, 11)], (serial - 12) >> 1)
+        if (field.at + size > cells.stop).any():
+            raise Unsupported("a wanted value on an overflow page")

@@ -1,0 +1,134 @@
+"""Raw SQLite columns → canonical columns: the few conversions that every parser needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.parsers.sqlite import Numbers, RawColumn
+from kernelscope.trace import Array, Categorical, ColumnData, missing_value
+
+Int32s = npt.NDArray[np.int32]
+
+DENSE_LIMIT = 1 << 24
+"""Ids up to here are looked up in a table; larger or negative ones by sorting."""
+
+
+def integers(raw: RawColumn | None) -> Array | None:
+    """Return a column of integers, NULL as the type's least value; None where absent.
+
+    Text in a column of numbers (some third-party exports) reads as *missing* unless it is a
+    number; fractions are truncated.
+    """
+    if raw is None:
+        return None
+    numbers = _parsed(raw) if isinstance(raw, Categorical) else raw
+    values = numbers.values
+    if values.dtype.kind == "f":
+        values = np.nan_to_num(values).astype(np.int64)
+    if numbers.null is None:
+        return values
+    if numbers.null.all():
+        return np.broadcast_to(np.int32(missing_value(np.dtype(np.int32))), values.shape)
+    return np.where(numbers.null, values.dtype.type(missing_value(values.dtype)), values)
+
+
+def _parsed(column: Categorical) -> Numbers:
+    parsed = [int(text) if text.lstrip("-").isdigit() else None for text in column.categories]
+    table = np.array([0 if v is None else v for v in parsed] + [0], dtype=np.int64)
+    null = np.array([v is None for v in parsed] + [True], dtype=np.bool_)
+    return Numbers(table[column.codes], null[column.codes])
+
+
+def floats(raw: RawColumn | None) -> npt.NDArray[np.float64] | None:
+    """Return a column of floats, NULL as NaN; None where absent."""
+    if raw is None:
+        return None
+    numbers = _parsed(raw) if isinstance(raw, Categorical) else raw
+    values = numbers.values.astype(np.float64)
+    if numbers.null is not None:
+        values[numbers.null] = np.nan
+    return values
+
+
+def unset(values: Array | None, *unset_values: int) -> Array | None:
+    """Return `values` with the given values (an id that does not apply) made *missing*."""
+    if values is None:
+        return None
+    where = np.zeros(values.shape, dtype=np.bool_)
+    for value in unset_values:
+        where |= values == value
+    if not where.any():
+        return values
+    return np.where(where, values.dtype.type(missing_value(values.dtype)), values)
+
+
+def coded(values: Array, name_of: Callable[[int], str | None]) -> Categorical:
+    """Turn numbers into text, one call of `name_of` per distinct number.
+
+    Numbers with the same text share a code; None is *missing*, and so is a missing number.
+    Codes are in order of number, so that equal files give equal codes.
+    """
+    if not len(values):
+        return Categorical(np.zeros(0, dtype=np.int32), ())
+    missing = missing_value(values.dtype)
+    distinct, inverse = _distinct(values)
+    seen: dict[str, int] = {}
+    codes = np.empty(len(distinct), dtype=np.int32)
+    for place, number in enumerate(distinct.tolist()):
+        text = None if number == missing else name_of(number)
+        codes[place] = -1 if text is None else seen.setdefault(text, len(seen))
+    return Categorical(
+        codes[inverse] if inverse is not None else _constant(codes, values), tuple(seen)
+    )
+
+
+def _constant(codes: Int32s, values: Array) -> Int32s:
+    return np.broadcast_to(codes[0], values.shape)
+
+
+def _distinct(values: Array) -> tuple[Array, Array | None]:
+    """Return the sorted distinct values and where each row's stands; None where one value."""
+    low, high = int(values.min()), int(values.max())
+    if low == high:
+        return values[:1], None
+    if low < 0 or high > DENSE_LIMIT:
+        distinct, inverse = np.unique(values, return_inverse=True)
+        return distinct, inverse
+    used = np.zeros(high + 1, dtype=np.bool_)
+    used[values] = True
+    distinct = np.flatnonzero(used)
+    place = np.empty(high + 1, dtype=np.int32)
+    place[distinct] = np.arange(len(distinct), dtype=np.int32)
+    return distinct, place[values]
+
+
+def labelled(values: Array | None, labels: Mapping[int, str]) -> Categorical | None:
+    """Turn an enumeration into text; a number that has no label keeps itself as ``kind N``."""
+    if values is None:
+        return None
+    return coded(values, lambda number: labels.get(number, f"kind {number}"))
+
+
+def stacked(first: ColumnData, second: ColumnData) -> ColumnData:
+    """Return one column below another."""
+    if isinstance(first, Categorical) and isinstance(second, Categorical):
+        seen = {text: code for code, text in enumerate(first.categories)}
+        moved = [seen.setdefault(text, len(seen)) for text in second.categories]
+        table = np.array([*moved, -1], dtype=np.int32)
+        return Categorical(np.concatenate([first.codes, table[second.codes]]), tuple(seen))
+    if isinstance(first, Categorical) or isinstance(second, Categorical):
+        raise TypeError("a column of text cannot be stacked on a column of numbers")
+    return np.concatenate([_as(first, second), _as(second, first)])
+
+
+def _as(values: Array, other: Array) -> Array:
+    """Widen `values` to the type of `other` where that is wider, keeping *missing* missing."""
+    wide: np.dtype[Any] = np.promote_types(values.dtype, other.dtype)
+    if wide == values.dtype or values.dtype.kind != "i":
+        return values
+    missing = values == missing_value(values.dtype)
+    return np.where(missing, missing_value(wide), values.astype(wide))
