@@ -1,0 +1,104 @@
+"""``kernelscope analyze``: where the time of a trace went."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kernelscope.cli.formats import DEFAULT_TABLE, FORMATS, Request, checked, render
+from kernelscope.cli.options import Between, selection
+from kernelscope.cli.output import emit
+from kernelscope.cli.progress import progress
+
+if TYPE_CHECKING:
+    from kernelscope.metrics.analysis import Analysis
+
+
+def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    from kernelscope.metrics.results import RESULTS  # noqa: PLC0415 - for the shell only
+
+    return [each.name for each in RESULTS if each.name.startswith(incomplete)]
+
+
+@click.command("analyze")
+@click.argument("file", metavar="FILE", type=click.Path())
+@selection
+@click.option(
+    "--top",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Rows of each list in text and markdown; 0 shows all. Data formats are never cut.",
+)
+@click.option(
+    "--format",
+    "format_name",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="What to write: a report for people, everything for scripts, or one table.",
+)
+@click.option(
+    "--table",
+    metavar="NAME",
+    shell_complete=_tables,
+    help=f"The table that csv and markdown write; {DEFAULT_TABLE} by default.",
+)
+@click.option(
+    "--output",
+    "-o",
+    metavar="PATH",
+    type=click.Path(),
+    help="Write to this file; csv also to a folder, one file per table.",
+)
+@click.option("--force", is_flag=True, help="Replace the SQLite database that --output names.")
+@click.option("--strict", is_flag=True, help="Exit with code 1 if a check fails.")
+def command(
+    file: str,
+    between: Between | None,
+    processes: tuple[int, ...],
+    devices: tuple[int, ...],
+    strict: bool,
+    **options: Any,
+) -> int:
+    r"""Say where the time of a trace went.
+
+    The report: what was captured, where device time goes, top kernels, copies, CUDA calls,
+    idle gaps, streams, and whether the figures can be trusted.
+
+    FILE is a trace: an SQLite export of Nsight Systems, or its .nsys-rep report where nsys is
+    installed.
+
+    \b
+    Examples:
+      kernelscope analyze trace.sqlite
+      kernelscope analyze trace.sqlite --between 1.5s,2s --device 0
+      kernelscope analyze trace.sqlite --format json --output trace.json
+      kernelscope analyze trace.sqlite --format csv --output tables/
+    """
+    request = Request(**options)
+    target = checked(request, file)
+    with progress(3) as step:
+        step(f"Reading {os.path.basename(file)}")
+        from kernelscope.metrics.analysis import analyze  # noqa: PLC0415 - not for --help
+        from kernelscope.parsers import read  # noqa: PLC0415
+
+        trace = read(file)
+        step("Computing")
+        result = analyze(trace, between=between, processes=processes, devices=devices)
+        step("Writing")
+        text = render(result, request, target)
+    if text is not None:
+        emit(text, target)
+    return _verdict(result) if strict else 0
+
+
+def _verdict(result: Analysis) -> int:
+    if result.ok:
+        return 0
+    failed = sum(not ok for ok in result.tables["checks"]["ok"])
+    click.echo(f"--strict: {failed} of {len(result.tables['checks'])} checks failed.", err=True)
+    return 1

@@ -1,0 +1,40 @@
+"""``kernelscope demo``: a first report for whoever has no trace at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kernelscope.cli.output import destination
+from kernelscope.errors import OutputError
+
+DEFAULT = "kernelscope-demo.sqlite"
+
+
+@click.command("demo")
+@click.option(
+    "--output",
+    "-o",
+    metavar="PATH",
+    type=click.Path(),
+    help=f"Where to write the sample trace; {DEFAULT} in the current folder by default.",
+)
+@click.option("--force", is_flag=True, help="Replace the file that --output names.")
+@click.pass_context
+def command(ctx: click.Context, output: str | None, force: bool) -> int:
+    """Write a small sample trace and analyze it.
+
+    The trace is made up, not measured; its layout is that of an Nsight Systems export.
+    """
+    from kernelscope.cli.analyze import command as analyze  # noqa: PLC0415
+    from kernelscope.oracle import write_sample  # type: ignore[attr-defined]  # noqa: PLC0415
+
+    path = destination(output or DEFAULT, "") or Path(DEFAULT)
+    # The default file is our own and may be made again; what a user names may be dear.
+    if output is not None and path.exists() and not force:
+        raise OutputError(f"--output {output} exists.", "Choose another file, or add --force.")
+    write_sample(path)
+    click.echo(f"Wrote a sample trace; now running: kernelscope analyze {path}", err=True)
+    code: int = ctx.invoke(analyze, file=str(path))
+    return code

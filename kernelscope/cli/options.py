@@ -1,0 +1,93 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Between = tuple[int | None, int | None]
+
+_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "": 1}
+_MOMENT = re.compile(r"(?P<whole>\d+)(?:\.(?P<part>\d*))?\s*(?P<unit>[a-zµμ]*)")
+
+
+def between(_context: click.Context, _option: click.Parameter, text: str | None) -> Between | None:
+    """Return the two moments of ``1.5s,2s`` in ns, None for an open end.
+
+    Raises
+    ------
+    click.BadParameter
+        If `text` is nothing of the kind, or no time lies between.
+    """
+    if text is None:
+        return None
+    start_text, comma, end_text = (part.strip() for part in text.partition(","))
+    if not comma or not (start_text or end_text):
+        raise click.BadParameter(
+            f"{text!r} is not START,END, such as 1.5s,2s or 1500ms, (open end)"
+        )
+    try:
+        start, end = moment(start_text), moment(end_text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if start is not None and end is not None and start >= end:
+        raise click.BadParameter(f"{start_text} does not lie before {end_text}")
+    return start, end
+
+
+def moment(text: str) -> int | None:
+    """Return a moment in ns from text such as ``1.5s``, ``20 ms`` or ``1500`` (ns); None if empty.
+
+    Exact: no float comes between, so that every nanosecond of a long trace can be named.
+
+    Raises
+    ------
+    ValueError
+        If it is no such text, or names a fraction of a nanosecond.
+    """
+    if not text:
+        return None
+    match = _MOMENT.fullmatch(text)
+    if match is None or match["unit"] not in _NS:
+        raise ValueError(f"{text!r} is not a time such as 1.5s, 20ms, 300us or 1500 (ns)")
+    scale, part = _NS[match["unit"]], match["part"] or ""
+    fraction, rest = divmod(int(part or 0) * scale, int(10 ** len(part)))
+    if rest:
+        raise ValueError(f"{text!r} names a fraction of a nanosecond")
+    whole = int(match["whole"])
+    return whole * scale + fraction
+
+
+def selection(command: Command) -> Command:
+    """Add the options that choose a part of a trace."""
+    for option in (
+        click.option(
+            "--between",
+            metavar="START,END",
+            callback=between,
+            help="Look at this part of the trace only: 1.5s,2s (also ms, us, ns), from the "
+            "trace's zero; leave out an end to keep it open. Totals are clipped to it.",
+        ),
+        click.option(
+            "--process",
+            "processes",
+            type=int,
+            multiple=True,
+            metavar="PID",
+            help="Look at this process only; may be repeated.",
+        ),
+        click.option(
+            "--device",
+            "devices",
+            type=click.IntRange(min=0),
+            multiple=True,
+            metavar="N",
+            help="Look at this GPU only, by the CUDA ordinal of its process; may be repeated.",
+        ),
+    ):
+        command = option(command)
+    return command

@@ -1,0 +1,128 @@
+"""The terminal report: an analysis on one page that a person likes to read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.text import Text
+
+from kernelscope import units
+from kernelscope.metrics.analysis import Analysis
+from kernelscope.report import text_device, text_lists, text_trust
+from kernelscope.report.layout import Page, ascii_only, paragraph, shorten
+from kernelscope.trace import Capture
+
+_SECTIONS = (
+    text_device.device_time,
+    text_lists.kernels,
+    text_lists.copies,
+    text_lists.api_calls,
+    text_device.gaps,
+    text_device.streams,
+    text_trust.trust,
+)
+
+_WITHOUT_ACTIVITY = (text_device.device_time, text_trust.trust)
+
+
+def render(analysis: Analysis, page: Page, *, color: bool = False, unicode: bool = True) -> str:
+    """Return the report of `analysis` as text.
+
+    Parameters
+    ----------
+    analysis : Analysis
+        What to show.
+    page : Page
+        Width, and rows of each list.
+    color : bool
+        Whether to use ANSI colours.
+    unicode : bool
+        Whether the reader's encoding is UTF-8; else the report is plain ASCII.
+    """
+    lines = _header(analysis, page)
+    for section in _SECTIONS if _has_activity(analysis) else _WITHOUT_ACTIVITY:
+        lines += section(analysis, page)
+    lines += _next_steps(analysis, page)
+    return printed(lines, page.width, color=color, unicode=unicode)
+
+
+def printed(lines: Iterable[Text], width: int, *, color: bool, unicode: bool) -> str:
+    """Return `lines` as one text, without trailing blanks, cropped to `width` columns."""
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        no_color=not color,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    with console.capture() as capture:
+        for line in lines:
+            console.print(line, no_wrap=True, overflow="crop", crop=True)
+    text = capture.get()
+    return text if unicode else ascii_only(text)
+
+
+def source(capture: Capture) -> str:
+    """Return who recorded the file and when, as far as it says so."""
+    version = capture.profiler_version
+    parts = [
+        f"{capture.format} {version}" if version else f"{capture.format}, version not recorded"
+    ]
+    if capture.started_at:
+        parts.append(f"started {started(capture.started_at)}")
+    return ", ".join(parts)
+
+
+def started(iso: str) -> str:
+    """Return an ISO 8601 time without its fraction of a second: ``2025-08-04 16:29:32 UTC``."""
+    text = iso.replace("T", " ")
+    head, dot, fraction = text.partition(".")
+    zone = fraction.lstrip("0123456789") if dot else ""
+    text = head + zone
+    return f"{text[:-1]} UTC" if text.endswith("Z") else text
+
+
+def _header(analysis: Analysis, page: Page) -> list[Text]:
+    lines = [
+        Text.assemble(
+            ("kernelscope", "bold"), "  ", shorten(analysis.capture.file, page.width - 13)
+        )
+    ]
+    lines += paragraph(page, source(analysis.capture))
+    names = [name or "unnamed GPU" for name in analysis.devices.texts("name")]
+    if names:
+        kinds = {name: names.count(name) for name in names}
+        gpus = ", ".join(f"{times} × {name}" for name, times in kinds.items())
+        lines += paragraph(page, gpus)
+    window = analysis.window
+    if window.duration_ns:
+        start, end = units.duration(window.start_ns), units.duration(window.end_ns)
+        lines += paragraph(
+            page,
+            f"window {units.duration(window.duration_ns)}: {window.chosen_by} "
+            f"({start} to {end} of the trace)",
+        )
+    else:
+        lines += paragraph(page, f"window empty: {window.chosen_by}")
+    return lines
+
+
+def _has_activity(analysis: Analysis) -> bool:
+    return any(len(analysis.tables[name]) for name in ("devices", "kernels", "copies", "api_calls"))
+
+
+def _next_steps(analysis: Analysis, page: Page) -> list[Text]:
+    longest = max(len(analysis.tables[name]) for name in ("kernels", "api_calls", "streams"))
+    steps = ["--top 0 shows every row"] if page.shown(longest) < longest else []
+    steps += [
+        "--between 1s,2s looks at a part",
+        "--format json is for scripts",
+        "--format sqlite --output FILE is for Datasette",
+    ]
+    return [Text(), *paragraph(page, f"Next: {'; '.join(steps)}.", style="dim")]

@@ -1,0 +1,119 @@
+"""Sections of the terminal report that are lists: kernels, copies, CUDA calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.text import Text
+
+from kernelscope import units
+from kernelscope.metrics.analysis import Analysis
+from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
+from kernelscope.report.rows import ordered, plain
+from kernelscope.trace import Table
+
+
+def kernels(analysis: Analysis, page: Page) -> list[Text]:
+    """Which kernels take the device's time?"""
+    table = ordered(analysis.kernels)
+    if not len(table):
+        return _empty(analysis, page, "Top kernels", "kernels")
+    total = sum(table.values("total_ns"))
+    shown = page.shown(len(table))
+    top = table.take(np.arange(shown))
+    figures = [
+        Figures("#", [str(rank) for rank in range(1, shown + 1)]),
+        Figures("share", units.texts(plain(top, "share"), "ratio")),
+        Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
+        Figures("executions", units.texts(plain(top, "executions"), "count")),
+        *_statistics(top, mean=2, median=1),
+    ]
+    rest = ""
+    if shown < len(table) and total:
+        rest = f"{units.ratio(1 - sum(top.values('total_ns')) / total)} of kernel time"
+    return [
+        *heading(page, "Top kernels", f"shares of kernel time, {units.duration(total)}"),
+        *grid(page, figures, "kernel", _names(top)),
+        *more(page, shown, len(table), "kernels", rest),
+    ]
+
+
+def copies(analysis: Analysis, page: Page) -> list[Text]:
+    """What is copied and set, between which memories, and how fast?"""
+    table = ordered(analysis.copies)
+    if not len(table):
+        return _empty(analysis, page, "Copies and memsets", "copies")
+    shown = page.shown(len(table))
+    top = table.take(np.arange(shown))
+    figures = [
+        Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
+        Figures("operations", units.texts(plain(top, "operations"), "count")),
+        Figures("size", units.sizes(plain(top, "bytes"))),
+        Figures("rate", units.rates(plain(top, "bytes_per_s"))),
+        *_statistics(top, mean=2, median=1),
+    ]
+    return [
+        *heading(page, "Copies and memsets"),
+        *grid(page, figures, "kind and memories", [_route(row) for row in top.records()]),
+        *more(page, shown, len(table), "kinds"),
+    ]
+
+
+def api_calls(analysis: Analysis, page: Page) -> list[Text]:
+    """Where do the host's CUDA calls take time?"""
+    table = ordered(analysis.api_calls)
+    if not len(table):
+        return _empty(analysis, page, "CUDA calls of the host", "api_calls")
+    shown = page.shown(len(table))
+    top = table.take(np.arange(shown))
+    figures = [
+        Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
+        Figures("calls", units.texts(plain(top, "calls"), "count")),
+        *_statistics(top, mean=2, median=1),
+    ]
+    return [
+        *heading(page, "CUDA calls of the host", "summed over threads"),
+        *grid(page, figures, "call", [name or units.MISSING for name in top.texts("name")]),
+        *more(page, shown, len(table), "calls"),
+    ]
+
+
+def more(page: Page, shown: int, rows: int, what: str, note: str = "") -> list[Text]:
+    """Return the line that says what a list leaves out; none where it is whole."""
+    if shown >= rows:
+        return []
+    extra = f" ({note})" if note else ""
+    return paragraph(page, f"… {units.count(rows - shown)} more {what}{extra}", style="dim")
+
+
+def absence(analysis: Analysis, table: str) -> str:
+    """Return why a canonical table has no rows here: not recorded, or nothing in the window."""
+    for each in analysis.capture.not_recorded:
+        if each.table == table:
+            return f"Not recorded ({each.how_to_record})."
+    return "Recorded, but none in the window."
+
+
+def _empty(analysis: Analysis, page: Page, title: str, table: str) -> list[Text]:
+    return [*heading(page, title), *paragraph(page, absence(analysis, table))]
+
+
+def _statistics(table: Table, *, mean: int, median: int) -> list[Figures]:
+    return [
+        Figures("mean", units.durations(plain(table, "mean_ns")), mean),
+        Figures("median", units.durations(plain(table, "median_ns")), median),
+        Figures("longest", units.durations(plain(table, "max_ns")), mean + 1),
+    ]
+
+
+def _names(table: Table) -> list[str]:
+    # The return type of a template says nothing that its name does not.
+    return [(name or units.MISSING).removeprefix("void ") for name in table.texts("name")]
+
+
+def _route(row: dict[str, Any]) -> str:
+    source, target = row["src_memory"], row["dst_memory"]
+    if source and target:
+        return f"{row['kind']}  {source} → {target}"
+    return f"{row['kind']}  {source or target or ''}".rstrip()

@@ -1,0 +1,171 @@
+"""Analyses built by hand, of a few rows each: reporters are tested without a metric."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kernelscope.metrics.analysis import Analysis
+from kernelscope.metrics.results import PARTITION_CLASSES, RESULTS
+from kernelscope.metrics.window import Window
+from kernelscope.trace import Capture, NotRecorded, Table
+from tests.build import table
+
+Rows = Sequence[Mapping[str, Any]]
+
+CAPTURE = Capture(
+    file="runs/train.sqlite",
+    format="nsys",
+    profiler_version="2025.3.1.90",
+    schema="3.20.2",
+    started_at="2025-08-04T16:29:32.242076786Z",
+    recorded=("kernels", "api_calls", "copies", "devices"),
+    not_recorded=(NotRecorded("ranges", "nsys profile --trace=cuda,nvtx"),),
+)
+WINDOW = Window(1_000, 11_000, "first to last CUDA activity")
+
+SGEMM = "ampere_sgemm_128x64_tn"
+FILL = (
+    "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>, "
+    "std::array<char *, (unsigned long)1>>(int, T2, T3)"
+)
+
+
+def analysis(capture: Capture = CAPTURE, window: Window = WINDOW, **tables: Rows) -> Analysis:
+    """An analysis of the given rows; tables that are not named are empty."""
+    made: dict[str, Table] = {
+        schema.name: table(schema, tables.get(schema.name, ())) for schema in RESULTS
+    }
+    return Analysis(capture, window, made)
+
+
+def summary(**more: Any) -> dict[str, Any]:
+    """Duration statistics of two events of 1,000 and 3,000 ns."""
+    quantiles = {"p5": 1100.0, "p25": 1500.0, "p75": 2500.0, "p95": 2900.0, "p99": 2980.0}
+    return {
+        "total_ns": 4000,
+        "mean_ns": 2000.0,
+        "median_ns": 2000.0,
+        "min_ns": 1000,
+        "max_ns": 3000,
+        "std_ns": 1414.213562373095,
+        **{f"quantiles_ns.{name}": value for name, value in quantiles.items()},
+        **more,
+    }
+
+
+def kernel(name: str, total_ns: int = 4000, **more: Any) -> dict[str, Any]:
+    """A row of `kernels` or `launch_shapes`."""
+    totals = {"executions": 2, "share": 0.5, "share_of_window": 0.4}
+    return {"name": name, **summary(**{**totals, "total_ns": total_ns, **more})}
+
+
+def device(index: int = 0, **more: Any) -> dict[str, Any]:
+    """A GPU that computes for 4,000 of 10,000 ns, copies for 1,000 and is idle else."""
+    parts = {f"partition.{name}_ns": 0 for name in PARTITION_CLASSES}
+    parts |= {"partition.compute_only_ns": 4000, "partition.copy_only_ns": 1000}
+    parts |= {"partition.idle_ns": 5000}
+    return {
+        "index": index,
+        "physical_id": f"GPU-{index}",
+        "name": "NVIDIA A100-SXM4-40GB",
+        "window_ns": 10_000,
+        "busy_ns": 5000,
+        "kernel_ns": 4000,
+        "compute_ns": 4000,
+        "idle_ns": 5000,
+        "leading_ns": 500,
+        "trailing_ns": 1500,
+        "gap_count": 2,
+        "largest_gap_ns": 2000,
+        "sm_fill": 0.75,
+        "concurrency.one_ns": 4000,
+        "concurrency.two_ns": 0,
+        "concurrency.three_or_more_ns": 0,
+        **parts,
+        **more,
+    }
+
+
+def typical() -> Analysis:
+    """One GPU, two kernels, a copy and a memset, two calls, two gaps: all is well."""
+    return analysis(
+        kernels=[kernel(SGEMM, share=0.4), kernel(FILL, 6000, share=0.6)],
+        kernels_by_device=[
+            {"name": name, "process_id": 42, "device_id": 0, "executions": 2, "total_ns": total}
+            for name, total in ((SGEMM, 4000), (FILL, 6000))
+        ],
+        launch_shapes=[
+            kernel(SGEMM, **{f"{what}.{i}": 2**i for what in ("grid", "block") for i in range(3)}),
+            kernel(FILL, 6000),
+        ],
+        api_calls=[
+            {"name": "cudaLaunchKernel", "calls": 4, **summary()},
+            {"name": "cudaMemcpyAsync", "calls": 2, **summary(total_ns=9000)},
+        ],
+        copies=[
+            {
+                "kind": "HtoD",
+                "src_memory": "pageable",
+                "dst_memory": "device",
+                "operations": 2,
+                "bytes": 2**20,
+                "bytes_per_s": 12.5e9,
+                **summary(),
+            },
+            {"kind": "memset", "dst_memory": "device", "operations": 2, **summary(total_ns=10)},
+        ],
+        copies_by_kind=[
+            {"kind": "HtoD", "operations": 2, "bytes": 2**20, "bytes_per_s": 12.5e9, **summary()},
+            {"kind": "memset", "operations": 2, **summary(total_ns=10)},
+        ],
+        devices=[device()],
+        device_ordinals=[{"index": 0, "process_id": 42, "device_id": 0}],
+        device_processes=[
+            {"process_id": 42, "device_id": 0, "other_process_ns": 0, **_without_index(device())}
+        ],
+        streams=[
+            {
+                "process_id": 42,
+                "device_id": 0,
+                "context_id": 1,
+                "stream_id": stream,
+                "kernels": 2,
+                "busy_ns": busy,
+                "exclusive_ns": busy,
+            }
+            for stream, busy in ((7, 1000), (13, 4000))
+        ],
+        gaps=[
+            {"device": 0, "start_ns": 2000, "end_ns": 3000, "duration_ns": 1000},
+            {"device": 0, "start_ns": 6000, "end_ns": 8000, "duration_ns": 2000},
+            {
+                "process_id": 42,
+                "device_id": 0,
+                "device": 0,
+                "start_ns": 6000,
+                "end_ns": 8000,
+                "duration_ns": 2000,
+            },
+        ],
+        health=[
+            {
+                "code": "quarantine",
+                "severity": "warning",
+                "count": 3,
+                "message": "3 rows left out.",
+            },
+            {
+                "code": "not_recorded_ranges",
+                "severity": "info",
+                "count": 1,
+                "message": "The capture holds no ranges.",
+            },
+        ],
+        checks=[{"name": "partition of GPU 0", "expected": 10_000, "actual": 10_000, "ok": True}],
+        capture_cost=[{"name": "buffer flush", "events": 2, "total_ns": 700}],
+    )
+
+
+def _without_index(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in ("index", "physical_id")}

@@ -1,0 +1,222 @@
+"""The JSON contract, written out whole once, and its rules one by one."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernelscope.metrics import results
+from kernelscope.report import to_json
+from kernelscope.report.document import document, records
+from kernelscope.report.rows import ordered
+from kernelscope.trace import Capture, Table
+from tests.build import table
+from tests.report.analyses import FILL, SGEMM, analysis, device, kernel, typical
+
+STATISTICS = {
+    "mean_ns": 2000.0,
+    "median_ns": 2000.0,
+    "min_ns": 1000,
+    "max_ns": 3000,
+    "std_ns": 1414.213562373095,
+    "quantiles_ns": {"p5": 1100.0, "p25": 1500.0, "p75": 2500.0, "p95": 2900.0, "p99": 2980.0},
+}
+DEVICE = {
+    "name": "NVIDIA A100-SXM4-40GB",
+    "window_ns": 10_000,
+    "busy_ns": 5000,
+    "kernel_ns": 4000,
+    "compute_ns": 4000,
+    "idle_ns": 5000,
+    "leading_ns": 500,
+    "trailing_ns": 1500,
+    "gap_count": 2,
+    "largest_gap_ns": 2000,
+    "sm_fill": 0.75,
+    "concurrency": {"one_ns": 4000, "two_ns": 0, "three_or_more_ns": 0},
+    "partition": {
+        "compute_and_communication_ns": 0,
+        "compute_and_copy_ns": 0,
+        "compute_only_ns": 4000,
+        "opaque_graph_ns": 0,
+        "communication_only_ns": 0,
+        "copy_only_ns": 1000,
+        "memset_only_ns": 0,
+        "idle_ns": 5000,
+    },
+}
+
+
+def on_device(total_ns: int) -> list[dict[str, Any]]:
+    return [{"process_id": 42, "device_id": 0, "executions": 2, "total_ns": total_ns}]
+
+
+def kernel_row(name: str, total_ns: int, share: float, **more: Any) -> dict[str, Any]:
+    counted = {"name": name, "executions": 2, "total_ns": total_ns}
+    return {**counted, **STATISTICS, "share": share, "share_of_window": 0.4, **more}
+
+
+def stream(stream_id: int, busy_ns: int) -> dict[str, Any]:
+    where = {"process_id": 42, "device_id": 0, "context_id": 1, "stream_id": stream_id}
+    time = {"kernels": 2, "busy_ns": busy_ns, "exclusive_ns": busy_ns, "largest_gap_ns": None}
+    return {**where, **time}
+
+
+def copied(total_ns: int, size: int | None, rate: float | None) -> dict[str, Any]:
+    return {
+        "operations": 2,
+        "bytes": size,
+        "total_ns": total_ns,
+        **STATISTICS,
+        "bytes_per_s": rate,
+    }
+
+
+EXPECTED: dict[str, Any] = {
+    "schema_version": 1,
+    "capture": {
+        "file": "runs/train.sqlite",
+        "format": "nsys",
+        "profiler_version": "2025.3.1.90",
+        "schema": "3.20.2",
+        "started_at": "2025-08-04T16:29:32.242076786Z",
+        "recorded": ["kernels", "api_calls", "copies", "devices"],
+        "not_recorded": [{"table": "ranges", "how_to_record": "nsys profile --trace=cuda,nvtx"}],
+    },
+    "window": {
+        "start_ns": 1000,
+        "end_ns": 11_000,
+        "duration_ns": 10_000,
+        "chosen_by": "first to last CUDA activity",
+    },
+    "health": [
+        {"code": "quarantine", "severity": "warning", "count": 3, "message": "3 rows left out."},
+        {
+            "code": "not_recorded_ranges",
+            "severity": "info",
+            "count": 1,
+            "message": "The capture holds no ranges.",
+        },
+    ],
+    "checks": [{"name": "partition of GPU 0", "expected": 10_000, "actual": 10_000, "ok": True}],
+    "capture_cost": [{"name": "buffer flush", "events": 2, "total_ns": 700}],
+    "kernels": [
+        kernel_row(FILL, 6000, 0.6, by_device=on_device(6000)),
+        kernel_row(SGEMM, 4000, 0.4, by_device=on_device(4000)),
+    ],
+    "launch_shapes": [
+        {**kernel_row(FILL, 6000, 0.5), "grid": None, "block": None},
+        {**kernel_row(SGEMM, 4000, 0.5), "grid": [1, 2, 4], "block": [1, 2, 4]},
+    ],
+    "api_calls": [
+        {"name": "cudaMemcpyAsync", "calls": 2, "total_ns": 9000, **STATISTICS},
+        {"name": "cudaLaunchKernel", "calls": 4, "total_ns": 4000, **STATISTICS},
+    ],
+    "copies": [
+        {
+            "kind": "HtoD",
+            "src_memory": "pageable",
+            "dst_memory": "device",
+            **copied(4000, 2**20, 12.5e9),
+        },
+        {"kind": "memset", "src_memory": None, "dst_memory": "device", **copied(10, None, None)},
+    ],
+    "copies_by_kind": [
+        {"kind": "HtoD", **copied(4000, 2**20, 12.5e9)},
+        {"kind": "memset", **copied(10, None, None)},
+    ],
+    "devices": [
+        {"physical_id": "GPU-0", **DEVICE, "device_ids": [{"process_id": 42, "device_id": 0}]}
+    ],
+    "device_processes": [{"process_id": 42, "device_id": 0, "other_process_ns": 0, **DEVICE}],
+    "streams": [stream(13, 4000), stream(7, 1000)],
+}
+
+
+def test_the_whole_document() -> None:
+    made = document(typical())
+
+    assert made == EXPECTED
+    assert list(made) == list(EXPECTED)
+
+
+def test_the_json_is_the_document() -> None:
+    assert json.loads(to_json.render(document(typical()))) == EXPECTED
+
+
+def test_every_row_has_a_line_of_its_own() -> None:
+    lines = to_json.render(document(typical())).splitlines()
+
+    assert sum(f'"name": "{SGEMM}"' in line for line in lines) == 2  # kernels, launch_shapes
+    assert all(json.loads(line.strip().rstrip(",")) for line in lines if line.startswith("    {"))
+
+
+def test_an_empty_analysis_is_empty_lists() -> None:
+    made = document(analysis(Capture("nothing.sqlite", "nsys")))
+
+    assert made["kernels"] == made["devices"] == made["streams"] == []
+    assert made["capture"]["profiler_version"] is None
+    json.loads(to_json.render(made))
+
+
+def test_equal_totals_are_ordered_by_name_and_missing_text_first() -> None:
+    rows = [kernel("b", 5), kernel("c", 9), kernel("a", 5)]
+    assert [r["name"] for r in document(analysis(kernels=rows))["kernels"]] == ["c", "a", "b"]
+
+    kinds = [("HtoD", "pinned"), ("HtoD", None), ("DtoH", "device")]
+    copies = [{"kind": k, "src_memory": m, "operations": 1, "total_ns": 1} for k, m in kinds]
+    made = document(analysis(copies=copies))["copies"]
+    assert [(row["kind"], row["src_memory"]) for row in made] == sorted(
+        kinds, key=lambda pair: (pair[0], pair[1] or "")
+    )
+
+
+def test_devices_keep_their_order_and_get_their_ordinals() -> None:
+    made = document(
+        analysis(
+            devices=[device(0, busy_ns=1), device(1)],
+            device_ordinals=[
+                {"index": 1, "process_id": 7, "device_id": 0},
+                {"index": 0, "process_id": 7, "device_id": 1},
+                {"index": 1, "device_id": 0},
+            ],
+        )
+    )["devices"]
+
+    assert [row["physical_id"] for row in made] == ["GPU-0", "GPU-1"]
+    assert [row["device_ids"] for row in made] == [
+        [{"process_id": 7, "device_id": 1}],
+        [{"process_id": 7, "device_id": 0}, {"process_id": None, "device_id": 0}],
+    ]
+
+
+def test_what_is_no_number_is_null() -> None:
+    rows = [kernel("a", share=math.nan, share_of_window=math.inf, min_ns=None)]
+    (row,) = document(analysis(kernels=rows))["kernels"]
+
+    assert (row["share"], row["share_of_window"], row["min_ns"]) == (None, None, None)
+
+
+def test_narrow_columns_sort_without_overflow() -> None:
+    columns = dict(table(results.CAPTURE_COST, [{"name": "a", "events": 1, "total_ns": 5}]).columns)
+    columns["total_ns"] = np.array([5], dtype=np.int32)
+    narrow = Table(results.CAPTURE_COST, columns)
+
+    assert records(ordered(narrow)) == [{"name": "a", "events": 1, "total_ns": 5}]
+
+
+def test_a_number_that_is_not_finite_never_reaches_the_file() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        to_json.render({"share": math.nan})
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_rows_are_quick() -> None:
+    rows = [kernel(f"kernel {i}", i) for i in range(100_000)]
+    text = to_json.render(document(analysis(kernels=rows)))
+
+    assert text.count("\n") > 100_000
