@@ -22,7 +22,7 @@ NODES = (
 
 
 def export(path: Path, *graphs: tuple[int, int, int, int]) -> Path:
-    """One kernel at 100–200 (correlation 1), and graph rows ``(start, end, device, correlation)``."""
+    """One kernel at 100–200, and graph rows ``(start, end, device, correlation)`` beside it."""
     plan = oracle.Run().kernel(100, 200, "gemm", call=(40, 50)).plan()
     oracle.write(plan, path, generation="2025.5")
     with sqlite3.connect(path) as db:
