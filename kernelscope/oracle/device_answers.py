@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelscope.oracle.events import COMMUNICATION_PREFIXES, Copy, Kernel, Memset
-from kernelscope.oracle.plan import Plan
+from kernelscope.oracle.plan import Device, Plan
 from kernelscope.oracle.sweep import (
     Activity,
     concurrency,
@@ -23,7 +23,10 @@ Answers = dict[str, Any]
 Pair = tuple[int, int]
 
 MARK = -1
-"""Stream of the mark that a peer copy leaves on the device that did not issue it."""
+"""Stream of the mark that a peer copy leaves on the device that did not issue it.
+
+A mark occupies the GPU; it is no activity of the (process, ordinal) pair there.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +64,23 @@ def _activity(row: Kernel | Copy | Memset, what: str) -> Activity:
 
 
 def physical_devices(plan: Plan, activities: Sequence[Activity], generation: str) -> list[Physical]:
-    """Return which pairs are known to be one GPU.
+    """Return which pairs are known to be one GPU: GPUs by id, then those known by ordinal only.
 
     From 2025 on an export says which GPU each (process, ordinal) is. Before, an ordinal that a
     single process uses is taken for a GPU, and ordinals that several use stay apart, unnamed.
     """
-    pairs = sorted({(each.process, each.device) for each in activities})
+    pairs = sorted({(each.process, each.device) for each in activities if each.stream != MARK})
     gpu_of = {(device.process, device.ordinal): device.gpu for device in plan.devices}
     if generation == "2025.5":
         groups: dict[int, list[Pair]] = defaultdict(list)
         for pair in pairs:
             groups[gpu_of[pair]].append(pair)
-        found = [
-            Physical(str(plan.gpus[gpu].id), plan.gpus[gpu].name, tuple(mine))
-            for gpu, mine in groups.items()
+        return [
+            Physical(plan.gpus[gpu].uuid, plan.gpus[gpu].name, tuple(mine))
+            for gpu, mine in sorted(groups.items(), key=lambda item: plan.gpus[item[0]].id)
         ]
-        return sorted(found, key=lambda device: device.pairs)
     ordinals = [ordinal for _, ordinal in pairs]
+    pairs = sorted(pairs, key=lambda pair: (ordinals.count(pair[1]) > 1, pair[1], pair[0]))
     return [
         Physical(
             str(ordinal) if ordinals.count(ordinal) == 1 else None,
@@ -112,7 +115,7 @@ def device_answers(
     """
     devices, processes, streams, all_gaps, shared = [], [], [], [], []
     for index, physical in enumerate(physical_devices(plan, activities, generation)):
-        mine = [each for each in activities if (each.process, each.device) in physical.pairs]
+        mine = _on(plan, activities, physical, generation)
         time, pauses = _device_time(mine, window)
         devices.append(
             {
@@ -126,7 +129,11 @@ def device_answers(
         together = _together(mine, window)
         shared += [{"device": index, "overlap_ns": together}] if together else []
         for process, device in physical.pairs:
-            own = [each for each in mine if (each.process, each.device) == (process, device)]
+            own = [
+                each
+                for each in mine
+                if (each.process, each.device) == (process, device) and each.stream != MARK
+            ]
             time, pauses = _device_time(own, window)
             processes.append(
                 {
@@ -138,7 +145,7 @@ def device_answers(
                 }
             )
             all_gaps += [_gap(process, device, index, pause) for pause in pauses]
-        streams += _streams(mine, window)
+        streams += _streams([each for each in mine if each.stream != MARK], window)
     return {
         "devices": devices,
         "device_processes": sorted(processes, key=lambda r: (r["process_id"], r["device_id"])),
@@ -146,6 +153,20 @@ def device_answers(
         "gaps": all_gaps,
         "shared_devices": shared,
     }
+
+
+def _on(
+    plan: Plan, activities: Sequence[Activity], physical: Physical, generation: str
+) -> list[Activity]:
+    """Return what occupies a GPU, marks included where the export says which GPU they mean."""
+    gpus = {device.gpu for device in plan.devices if _pair(device) in physical.pairs}
+    meant = {_pair(device) for device in plan.devices if device.gpu in gpus}
+    pairs = meant if generation == "2025.5" else set(physical.pairs)
+    return [each for each in activities if (each.process, each.device) in pairs]
+
+
+def _pair(device: Device) -> Pair:
+    return (device.process, device.ordinal)
 
 
 STREAM_KEY: tuple[str, ...] = ("process_id", "device_id", "context_id", "stream_id")
@@ -210,7 +231,7 @@ def _streams(activities: Sequence[Activity], window: tuple[int, int]) -> list[An
     mine = inside(activities, *window)
     cut = pieces(mine, *window)
     found = []
-    for key in sorted({_stream_key(each) for each in mine if each.stream != MARK}):
+    for key in sorted({_stream_key(each) for each in activities}):
         own = [each for each in mine if _stream_key(each) == key]
         busy = [piece for piece in cut if any(_stream_key(e) == key for e in piece.running)]
         found.append(
