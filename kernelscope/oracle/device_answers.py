@@ -113,46 +113,68 @@ def device_answers(
     window : (int, int)
         ``[start, end)`` in ns.
     """
-    devices, processes, streams, all_gaps, shared = [], [], [], [], []
-    for index, physical in enumerate(physical_devices(plan, activities, generation)):
-        mine = _on(plan, activities, physical, generation)
-        time, pauses = _device_time(mine, window)
-        devices.append(
-            {
-                "physical_id": physical.id,
-                "device_ids": [{"process_id": p, "device_id": d} for p, d in physical.pairs],
-                "name": physical.name,
-                **time,
-            }
-        )
-        all_gaps += [_gap(None, None, index, pause) for pause in pauses]
-        together = _together(mine, window)
-        shared += [{"device": index, "overlap_ns": together}] if together else []
-        for process, device in physical.pairs:
-            own = [
-                each
-                for each in mine
-                if (each.process, each.device) == (process, device) and each.stream != MARK
-            ]
-            time, pauses = _device_time(own, window)
-            processes.append(
-                {
-                    "process_id": process,
-                    "device_id": device,
-                    "name": physical.name,
-                    "other_process_ns": _only_others(mine, process, window),
-                    **time,
-                }
-            )
-            all_gaps += [_gap(process, device, index, pause) for pause in pauses]
-        streams += _streams([each for each in mine if each.stream != MARK], window)
+    found = [
+        (index, physical, _on(plan, activities, physical, generation))
+        for index, physical in enumerate(physical_devices(plan, activities, generation))
+    ]
+    processes = [
+        _process(physical, pair, mine, window)
+        for _, physical, mine in found
+        for pair in physical.pairs
+    ]
+    streams = [
+        row
+        for _, _, mine in found
+        for row in _streams([each for each in mine if each.stream != MARK], window)
+    ]
+    together = [(index, _together(mine, window)) for index, _, mine in found]
     return {
-        "devices": devices,
+        "devices": [_device(physical, mine, window) for _, physical, mine in found],
         "device_processes": sorted(processes, key=lambda r: (r["process_id"], r["device_id"])),
         "streams": sorted(streams, key=lambda r: [r[key] for key in STREAM_KEY]),
-        "gaps": all_gaps,
-        "shared_devices": shared,
+        "gaps": [gap for each in found for gap in _all_gaps(*each, window)],
+        "shared_devices": [
+            {"device": index, "overlap_ns": time} for index, time in together if time
+        ],
     }
+
+
+def _device(physical: Physical, mine: Sequence[Activity], window: tuple[int, int]) -> Answers:
+    return {
+        "physical_id": physical.id,
+        "device_ids": [{"process_id": p, "device_id": d} for p, d in physical.pairs],
+        "name": physical.name,
+        **_device_time(mine, window),
+    }
+
+
+def _process(
+    physical: Physical, pair: Pair, mine: Sequence[Activity], window: tuple[int, int]
+) -> Answers:
+    return {
+        "process_id": pair[0],
+        "device_id": pair[1],
+        "name": physical.name,
+        "other_process_ns": _only_others(mine, pair[0], window),
+        **_device_time(_own(mine, pair), window),
+    }
+
+
+def _own(activities: Sequence[Activity], pair: Pair) -> list[Activity]:
+    return [
+        each for each in activities if (each.process, each.device) == pair and each.stream != MARK
+    ]
+
+
+def _all_gaps(
+    index: int, physical: Physical, mine: Sequence[Activity], window: tuple[int, int]
+) -> list[Answers]:
+    """Return the gaps of a GPU (process and ordinal null), and those of each of its pairs."""
+    rows = [_gap(None, None, index, pause) for pause in gaps(inside(mine, *window))]
+    for process, device in physical.pairs:
+        pauses = gaps(inside(_own(mine, (process, device)), *window))
+        rows += [_gap(process, device, index, pause) for pause in pauses]
+    return rows
 
 
 def _on(
@@ -184,9 +206,7 @@ def _gap(process: int | None, device: int | None, index: int, pause: tuple[int, 
     }
 
 
-def _device_time(
-    activities: Sequence[Activity], window: tuple[int, int]
-) -> tuple[Answers, list[tuple[int, int]]]:
+def _device_time(activities: Sequence[Activity], window: tuple[int, int]) -> Answers:
     start, end = window
     mine = inside(activities, start, end)
     cut = pieces(mine, start, end)
@@ -194,7 +214,7 @@ def _device_time(
     pauses = gaps(mine)
     first = min((each.start for each in mine), default=end)
     last = max((each.end for each in mine), default=end)
-    time = {
+    return {
         "window_ns": end - start,
         "busy_ns": end - start - classes["idle"],
         "kernel_ns": time_with(cut, "compute", "communication"),
@@ -207,7 +227,6 @@ def _device_time(
         "concurrency": concurrency(cut),
         "partition": {f"{name}_ns": length for name, length in classes.items()},
     }
-    return time, pauses
 
 
 def _only_others(activities: Sequence[Activity], process: int, window: tuple[int, int]) -> int:
