@@ -77,7 +77,7 @@ def _cost(analysis: Analysis, page: Page) -> list[Text]:
         f"{row['name']} {units.duration(row['total_ns'])}" for row in rows[:_MOST_COSTS]
     )
     if len(rows) > _MOST_COSTS:
-        parts += f", {len(rows) - _MOST_COSTS} others"
+        parts += f", {len(rows) - _MOST_COSTS} more"
     return paragraph(
         page,
         f"profiling itself took {total} of host time inside the window ({parts}), and tracing "
