@@ -6,7 +6,7 @@ and quantiles are then single elements, sums are ``reduceat``. No Python loop se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,11 @@ import numpy.typing as npt
 from kernelscope.metrics.results import QUANTILES
 from kernelscope.metrics.window import Window, clipped_durations, starts_inside
 from kernelscope.schema import TableSchema
-from kernelscope.trace import Array, Categorical, ColumnData, Table, distinct, missing_value
+from kernelscope.trace import Array, Categorical, ColumnData, Table, missing_value
 
 Int64s = npt.NDArray[np.int64]
 
 _MISSING = np.int64(missing_value(np.dtype(np.int64)))
-_HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio: spreads consecutive keys
 
 
 def durations_by_group(
@@ -147,72 +146,6 @@ def _deviation(
         degrees = np.maximum(counts[full] - 1, 1)
         deviation[full] = np.sqrt(squares / degrees)
     return deviation
-
-
-def grouped(columns: Sequence[Array]) -> tuple[npt.NDArray[np.int32], list[Array]]:
-    """Number the distinct rows of several integer columns.
-
-    Parameters
-    ----------
-    columns : sequence of ndarray of int, each of shape (n,)
-        At least one.
-
-    Returns
-    -------
-    groups : ndarray of int32, shape (n,)
-        Which distinct row each row is.
-    distinct : list of ndarray, each of shape (g,)
-        The distinct rows, column by column, in lexicographic order.
-    """
-    low = [int(column.min()) if len(column) else 0 for column in columns]
-    span = [
-        int(column.max()) - least + 1 if len(column) else 1
-        for column, least in zip(columns, low, strict=True)
-    ]
-    total = 1
-    for width in span:
-        total *= width
-    if total >= 1 << 62:
-        groups, rows = grouped(columns[:-1])
-        last = _number(columns[-1])
-        pair, (head, tail) = grouped([groups, last[0]])
-        return pair, [*(column[head] for column in rows), last[1][tail]]
-    key = np.zeros(len(columns[0]), dtype=np.int64)
-    for column, least, width in zip(columns, low, span, strict=True):
-        if width > 1:
-            key *= width
-            key += column
-            key -= least
-    groups, keys = _number(key)
-    return groups, _unpacked(keys, low, span, columns)
-
-
-def _unpacked(
-    keys: Array, low: Sequence[int], span: Sequence[int], columns: Sequence[Array]
-) -> list[Array]:
-    parts: list[Array] = []
-    rest = keys.astype(np.int64)
-    for column, least, width in reversed(list(zip(columns, low, span, strict=True))):
-        parts.append((rest % width + least).astype(column.dtype))
-        rest = rest // width
-    return parts[::-1]
-
-
-def _number(key: Array) -> tuple[npt.NDArray[np.int32], Array]:
-    """Number the distinct values of one column, in order of value."""
-    known = distinct(key)
-    if len(known) <= 1:
-        return np.broadcast_to(np.int32(0), key.shape), known
-    bits = max((16 * len(known) - 1).bit_length(), 8)
-    shift = np.uint64(64 - bits)
-    table = np.full(1 << bits, -1, dtype=np.int32)
-    slots = (known.astype(np.int64).view(np.uint64) * _HASH_MULTIPLIER) >> shift
-    table[slots] = np.arange(len(known), dtype=np.int32)
-    groups = table[(key.astype(np.int64).view(np.uint64) * _HASH_MULTIPLIER) >> shift]
-    wrong = np.flatnonzero(known[groups] != key)  # keys that share a slot with another
-    if len(wrong):
-        groups[wrong] = np.searchsorted(known, key[wrong])
-    return groups, known
 
 
 def by_total(table_schema: TableSchema, columns: Mapping[str, ColumnData], counter: str) -> Table:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernelscope.metrics import results
-from kernelscope.metrics.aggregate import by_total, durations_by_group, grouped
+from kernelscope.metrics.aggregate import by_total, durations_by_group
+from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.window import Window, starts_inside, whole
 from kernelscope.schema import TableSchema
 from kernelscope.trace import (

@@ -31,7 +31,7 @@ from kernelscope.metrics.intervals import (
 from kernelscope.metrics.kernel_names import is_communication
 from kernelscope.metrics.sm_fill import Weighted, weighted_fill
 from kernelscope.metrics.window import Window
-from kernelscope.trace import Table, Trace, is_missing
+from kernelscope.trace import Table, Trace, distinct, is_missing
 
 MEMSET = "memset"
 
@@ -151,7 +151,7 @@ def _copies(
     for column in ("src_device_id", "dst_device_id"):
         named = copies[column][rows]
         away = ~is_missing(named) & (named != lane[1])
-        for other in np.unique(named[away]).tolist():
+        for other in distinct(named[away]).tolist():
             here = named == other
             marks.append(((lane[0], other), union(start[here], end[here])))
     pieces = {

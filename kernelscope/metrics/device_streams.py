@@ -20,7 +20,7 @@ from kernelscope.metrics.intervals import (
     union_by_group,
 )
 from kernelscope.metrics.window import Window, starts_inside, whole
-from kernelscope.trace import Table, Trace
+from kernelscope.trace import Table, Trace, distinct
 
 _IDS = ("process_id", "device_id", "context_id", "stream_id")
 
@@ -119,7 +119,7 @@ def _exclusive(pieces: _Streams, keys: Sequence[Key], identity: Identity, busy: 
     devices = np.array([identity.device_of((key[0], key[1] or 0)) for key in keys], dtype=np.int64)
     exclusive = np.zeros(len(keys), dtype=np.int64)
     owner = np.repeat(np.arange(len(keys)), np.diff(pieces.bounds))
-    for device in np.unique(devices).tolist():
+    for device in distinct(devices).tolist():
         members = np.flatnonzero(devices == device)
         if len(members) == 1:
             exclusive[members] = busy[members]
@@ -127,7 +127,7 @@ def _exclusive(pieces: _Streams, keys: Sequence[Key], identity: Identity, busy: 
         if len(members) == len(keys):
             exclusive = alone(pieces.starts, pieces.ends, owner, len(keys))
             continue
-        here = np.flatnonzero(np.isin(devices, device)[owner])
+        here = np.flatnonzero((devices == device)[owner])
         exclusive += alone(pieces.starts[here], pieces.ends[here], owner[here], len(keys))
     return exclusive
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.trace import is_missing
+from kernelscope.trace import Array, distinct, missing_value
 
 Key = tuple[int | None, ...]
 Rows = npt.NDArray[np.intp] | slice
 
+Int32s = npt.NDArray[np.int32]
+
 _DENSE = 1 << 20
+"""A span of values up to here (or four times the rows) is looked up in a table."""
+
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""2⁶⁴ over the golden ratio: spreads consecutive keys over a hash table."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,54 +50,100 @@ class Groups:
         return list(np.split(order, bounds))
 
 
-def group(*columns: npt.NDArray[Any]) -> Groups:
+def group(*columns: Array) -> Groups:
     """Number the distinct combinations of integer columns, shape (n,) each.
 
     The numbers follow the values, missing ones first, the first column before the second.
     """
     if not len(columns[0]):
         return Groups(None, ())
-    codes: npt.NDArray[Any] | None = None
-    keys: list[Key] = [()]
-    for column in columns:
-        part, values = _distinct(column)
-        if part is None:
-            keys = [(*key, values[0]) for key in keys]
-        elif codes is None:
-            codes, keys = part, [(*key, value) for key in keys for value in values]
-        else:
-            # Keep only the combinations that occur, or the product of columns would explode.
-            both = codes.astype(np.int64) * len(values) + part
-            codes, seen = _numbered(both, 0, len(keys) * len(values) - 1)
-            keys = [(*keys[i // len(values)], values[i % len(values)]) for i in seen.tolist()]
-    return Groups(codes, tuple(keys))
+    codes, rows = grouped(columns)
+    keys = tuple(zip(*(_plain(row) for row in rows), strict=True))
+    return Groups(codes if len(keys) > 1 else None, keys)
 
 
-def _distinct(column: npt.NDArray[Any]) -> tuple[npt.NDArray[Any] | None, list[int | None]]:
-    low, high = int(column.min()), int(column.max())
-    if low == high:
-        return None, [None if bool(is_missing(column[:1])[0]) else low]
-    if low != np.iinfo(column.dtype).min:
-        codes, seen = _numbered(column, low, high)
-        return codes, list(seen.tolist())
-    missing = is_missing(column)
-    present = column[~missing]
-    codes = np.zeros(len(column), dtype=np.int64)
-    inner, seen = _numbered(present, int(present.min()), int(present.max()))
-    codes[~missing] = inner + 1
-    return codes, [None, *seen.tolist()]
+def _plain(values: Array) -> list[int | None]:
+    missing = missing_value(values.dtype)
+    return [None if value == missing else value for value in values.tolist()]
 
 
-def _numbered(
-    values: npt.NDArray[Any], low: int, high: int
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Return the rank of each value among the distinct ones, and those."""
-    if high - low >= max(_DENSE, 4 * len(values)):
-        distinct, codes = np.unique(values, return_inverse=True)
-        return codes, distinct.astype(np.int64)
-    offset = values.astype(np.int64) - low
-    present = np.zeros(high - low + 1, dtype=np.bool_)
-    present[offset] = True
-    distinct = np.flatnonzero(present).astype(np.int64)
-    rank = np.cumsum(present, dtype=np.int32) - 1
-    return rank[offset], distinct + low
+def grouped(columns: Sequence[Array]) -> tuple[Int32s, list[Array]]:
+    """Number the distinct rows of several integer columns.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray of int, each of shape (n,)
+        At least one.
+
+    Returns
+    -------
+    groups : ndarray of int32, shape (n,)
+        Which distinct row each row is.
+    distinct : list of ndarray, each of shape (g,)
+        The distinct rows, column by column, in lexicographic order.
+    """
+    if len(columns) == 1:
+        codes, values = _number(columns[0])
+        return codes, [values]
+    low = [int(column.min()) if len(column) else 0 for column in columns]
+    span = [
+        int(column.max()) - least + 1 if len(column) else 1
+        for column, least in zip(columns, low, strict=True)
+    ]
+    total = 1
+    for width in span:
+        total *= width
+    if total >= 1 << 62:
+        groups, rows = grouped(columns[:-1])
+        last = _number(columns[-1])
+        pair, (head, tail) = grouped([groups, last[0]])
+        return pair, [*(column[head] for column in rows), last[1][tail]]
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    for column, least, width in zip(columns, low, span, strict=True):
+        if width > 1:
+            key *= width
+            key += column
+            key -= least
+    groups, keys = _number(key)
+    return groups, _unpacked(keys, low, span, columns)
+
+
+def _unpacked(
+    keys: Array, low: Sequence[int], span: Sequence[int], columns: Sequence[Array]
+) -> list[Array]:
+    parts: list[Array] = []
+    rest = keys.astype(np.int64)
+    for column, least, width in reversed(list(zip(columns, low, span, strict=True))):
+        parts.append((rest % width + least).astype(column.dtype))
+        rest = rest // width
+    return parts[::-1]
+
+
+def _number(key: Array) -> tuple[Int32s, Array]:
+    """Number the distinct values of one column, in order of value, without sorting its rows."""
+    if not len(key) or key.min() == key.max():
+        return np.broadcast_to(np.int32(0), key.shape), key[:1]
+    low, span = int(key.min()), int(key.max()) - int(key.min()) + 1
+    if span < max(_DENSE, 4 * len(key)):
+        place = key.astype(np.int64)
+        place -= low
+        present = np.zeros(span, dtype=np.bool_)
+        present[place] = True
+        rank = np.cumsum(present, dtype=np.int32)
+        rank -= 1
+        return rank[place], (np.flatnonzero(present) + low).astype(key.dtype)
+    return _hashed(key, distinct(key))
+
+
+def _hashed(key: Array, known: Array) -> tuple[Int32s, Array]:
+    """Look each key up among the distinct ones through a hash table."""
+    bits = max((16 * len(known) - 1).bit_length(), 8)
+    shift = np.uint64(64 - bits)
+    table = np.full(1 << bits, -1, dtype=np.int32)
+    slots = (known.astype(np.int64).view(np.uint64) * _MULTIPLIER) >> shift
+    table[slots] = np.arange(len(known), dtype=np.int32)
+    groups = table[(key.astype(np.int64).view(np.uint64) * _MULTIPLIER) >> shift]
+    wrong = np.flatnonzero(known[groups] != key)  # keys that share a slot with another
+    if len(wrong):
+        groups[wrong] = np.searchsorted(known, key[wrong])
+    return groups, known

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kernelscope.metrics import results
-from kernelscope.metrics.aggregate import by_total, durations_by_group, grouped, ratio
+from kernelscope.metrics.aggregate import by_total, durations_by_group, ratio
+from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Array, Categorical, ColumnData, Table, Trace
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelscope.metrics.aggregate import durations_by_group, grouped
+from kernelscope.metrics.aggregate import durations_by_group
+from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.kernels import kernels
 from kernelscope.metrics.results import QUANTILES
 from kernelscope.metrics.window import Window, whole
