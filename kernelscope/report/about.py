@@ -147,7 +147,7 @@ def _process_list(facts: Row, page: Page) -> list[Text]:
 
 
 def _table_list(facts: Row, page: Page) -> list[Text]:
-    rows: list[dict[str, Any]] = [row for row in facts["tables"] if row["recorded"]]
+    rows: list[dict[str, Any]] = [row for row in facts["tables"] if row["recorded"] or row["rows"]]
     figures = [Figures("rows", [units.count(row["rows"]) for row in rows], style="bold")]
     return [
         *heading(page, "Recorded"),
