@@ -64,7 +64,7 @@ def command(
     strict: bool,
     **options: Any,
 ) -> int:
-    r"""Say where the time of a trace went.
+    """Say where the time of a trace went.
 
     The report: what was captured, where device time goes, top kernels, copies, CUDA calls,
     idle gaps, streams, and whether the figures can be trusted.
@@ -78,7 +78,7 @@ def command(
       kernelscope analyze trace.sqlite --between 1.5s,2s --device 0
       kernelscope analyze trace.sqlite --format json --output trace.json
       kernelscope analyze trace.sqlite --format csv --output tables/
-    """
+    """  # noqa: D301 - click wants the control character
     request = Request(**options)
     target = checked(request, file)
     with progress(3) as step:

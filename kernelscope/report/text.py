@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -95,14 +96,13 @@ def _header(analysis: Analysis, page: Page) -> list[Text]:
         )
     ]
     lines += paragraph(page, source(analysis.capture))
-    names = [name or "unnamed GPU" for name in analysis.devices.texts("name")]
+    names = [name or "GPU of unrecorded name" for name in analysis.devices.texts("name")]
     if names:
-        kinds = {name: names.count(name) for name in names}
-        gpus = ", ".join(f"{times} × {name}" for name, times in kinds.items())
+        gpus = ", ".join(f"{times} × {name}" for name, times in Counter(names).items())
         lines += paragraph(page, gpus)
     window = analysis.window
     if window.duration_ns:
-        start, end = units.duration(window.start_ns), units.duration(window.end_ns)
+        start, end = units.moment(window.start_ns), units.moment(window.end_ns)
         lines += paragraph(
             page,
             f"window {units.duration(window.duration_ns)}: {window.chosen_by} "
