@@ -40,7 +40,7 @@ __all__ = ["Layout", "Stamp", "Unsupported", "read_columns"]
 
 _FLOAT = 7
 _FIRST_TEXT = 12
-_GIVE_BACK_CHUNKS = 64
+_GIVE_BACK_CHUNKS = 16
 _WIDTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0], np.int64)
 
 
@@ -54,6 +54,8 @@ class StoredColumn:
         Which value of the record it is, counted from 0.
     declared : str
         Its `affinity`.
+    not_null : bool
+        Whether the schema forbids NULL; if there is one, the file is damaged.
     default : bool
         Whether rows that end before it have another value than NULL.
     is_rowid : bool
@@ -63,6 +65,7 @@ class StoredColumn:
 
     place: int
     declared: str
+    not_null: bool
     default: bool
     is_rowid: bool
 
@@ -97,9 +100,10 @@ class Layout:
             `name`, `type` and `rootpage` in the schema table.
         """
         rows = connection.execute(
-            "SELECT name, type, dflt_value, pk, hidden FROM pragma_table_xinfo(?)", (table,)
+            'SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?)',
+            (table,),
         ).fetchall()
-        keys = [name for name, _, _, pk, _ in rows if pk]
+        keys = [name for name, _, _, _, pk, _ in rows if pk]
         # A primary key that SQLite had to build an index for is a column of its own.
         rowid = (
             len(keys) == 1
@@ -111,10 +115,11 @@ class Layout:
             name: StoredColumn(
                 place,
                 affinity(declared or ""),
+                bool(not_null),
                 default is not None and default.upper() != "NULL",
                 rowid and name == keys[0] and declared.upper() == "INTEGER",
             )
-            for place, (name, declared, default, _, _) in enumerate(rows)
+            for place, (name, declared, not_null, default, _, _) in enumerate(rows)
         }
         refusal = ""
         if kind == "view":
@@ -188,6 +193,8 @@ def _take(
         lowest, highest = _extremes(field)
         if lowest < 0 and column.default:
             raise Unsupported("rows older than a column with a default")
+        if lowest <= 0 and column.not_null:
+            raise Unsupported("NULL where the schema forbids it")
         if highest <= 0:
             builder.nulls(len(cells))
             continue

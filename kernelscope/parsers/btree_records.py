@@ -12,7 +12,7 @@ To be read beside https://www.sqlite.org/fileformat2.html: "B-tree Pages" (1.6),
 A varint has seven bits a byte, the high bit set on all bytes but the last; the ninth byte, if
 there is one, gives all its eight.
 
-Rows are taken in chunks of pages that fit in the processor's cache: a chunk is copied out of
+Rows are taken in chunks of pages that fit in the processor's caches: a chunk is copied out of
 the map once, and every step is then one NumPy operation over all its rows. The step that costs
 is to fetch bytes at an odd place of each row; :func:`fetch` does it. Where a value begins
 depends on the serial types before it, so the header is walked column by column and the sizes
@@ -46,7 +46,7 @@ from kernelscope.parsers.btree_pages import (
 Serial = int | npt.NDArray[Any]
 """Serial types of a column: one for all rows of a chunk, or an array of one per row."""
 
-CHUNK_BYTES = 1 << 20  # pages and what is computed of them stay in a second-level cache
+CHUNK_BYTES = 1 << 22  # pages and what is computed of them; larger leaves the processor's caches
 _BYTES_PER_ROW = 64  # what the computing takes for each row, roughly
 _ROOM = 256  # behind a chunk's last page, so that fetching the longest header stays inside
 _LONGEST_HEADER = 127
@@ -250,7 +250,7 @@ def fields(cells: Cells, wanted: Collection[int]) -> dict[int, Field]:
     longest = int(sizes.max())
     if longest > _LONGEST_HEADER:
         raise Unsupported("a record header of more than 127 bytes")
-    if sizes.min() < 1 or (cells.record + sizes > cells.stop).any():
+    if sizes.min() < 2 or (cells.record + sizes > cells.stop).any():
         raise Unsupported("a damaged record header")
     headers = fetch(cells.data, cells.record, (longest + 7) // 8 * 8)
     varying, high = _variation(headers)
