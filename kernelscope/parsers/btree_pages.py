@@ -126,10 +126,13 @@ class Pages:
         encoding = int.from_bytes(stamp.header[56:60], "big")
         return cls(data, usable, encoding == 1, view)
 
-    def give_back(self) -> None:
-        """Tell the system that the pages read so far need not stay in this process."""
+    def give_back(self, first: int = 1, last: int | None = None) -> None:
+        """Tell the system that pages `first` to `last` need not stay in this process."""
         if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+            size = self.view.shape[1]
+            start = (first - 1) * size // mmap.PAGESIZE * mmap.PAGESIZE
+            stop = len(self._map) if last is None else last * size
+            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
 
 def _geometry(stamp: Stamp) -> tuple[int, int, int]:

@@ -102,6 +102,8 @@ class SqliteFile:
             if pending_write(path):
                 raise _explained(path, "sqlite_master", error) from error
             raise
+        except UnicodeDecodeError as error:  # SQLite's message quotes what it cannot read
+            raise sqlite3.DatabaseError(f"malformed database schema ({error})") from error
         tables = {name: tuple(layout.columns) for name, layout in layouts.items()}
         return cls(path, tables, layouts, stamp)
 
@@ -177,7 +179,7 @@ def read_with_sqlite3(path: Path, table: str, columns: Sequence[str]) -> dict[st
                     # Numbers were taken before the first text came. Their own spelling is
                     # wanted, so the table is read once more.
                     as_text |= {mixed.column}
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _explained(path, table, error) from error
 
 
@@ -274,7 +276,7 @@ _DAMAGED = (
 )
 
 
-def _explained(path: Path, table: str, error: sqlite3.Error) -> TraceFileError:
+def _explained(path: Path, table: str, error: Exception) -> TraceFileError:
     """Say which file and table, what SQLite found, and what to do next."""
     where = f"{path.name}: table {table!r} cannot be read"
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
