@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernelscope.cli.allocator import keep_freed_memory
 from kernelscope.cli.formats import DEFAULT_TABLE, FORMATS, Request, checked, render
 from kernelscope.cli.options import Between, selection
 from kernelscope.cli.output import emit
@@ -81,6 +82,7 @@ def command(
     """  # noqa: D301 - click wants the control character
     request = Request(**options)
     target = checked(request, file)
+    keep_freed_memory()
     with progress(3) as step:
         step(f"Reading {os.path.basename(file)}")
         from kernelscope.metrics.analysis import analyze  # noqa: PLC0415 - not for --help
