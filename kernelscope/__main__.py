@@ -1,4 +1,4 @@
-"""``python -m kernelscope``: the command line where no script is installed."""
+"""``python -m kernelscope``: the command line where no script is on the path."""
 
 import sys
 

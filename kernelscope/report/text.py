@@ -120,9 +120,9 @@ def _has_activity(analysis: Analysis) -> bool:
 def _next_steps(analysis: Analysis, page: Page) -> list[Text]:
     longest = max(len(analysis.tables[name]) for name in ("kernels", "api_calls", "streams"))
     steps = ["--top 0 shows every row"] if page.shown(longest) < longest else []
-    steps += [
-        "--between 1s,2s looks at a part",
-        "--format json is for scripts",
-        "--format sqlite --output FILE is for Datasette",
-    ]
+    if _has_activity(analysis):
+        steps.append("--between 1s,2s looks at a part")
+    else:
+        steps.append("kernelscope info FILE says what the file holds")
+    steps += ["--format json is for scripts", "--format sqlite --output FILE is for Datasette"]
     return [Text(), *paragraph(page, f"Next: {'; '.join(steps)}.", style="dim")]
