@@ -67,8 +67,8 @@ HOW_TO_RECORD = {
         "nsys profile --trace=cuda on a machine whose GPUs nsys may query",
     ),
     "processes": (("PROCESSES",), "", "Nsight Systems 2022.1 or newer"),
-    "threads": (("ThreadNames",), "", "nsys profile (threads must have names)"),
-    "overheads": ((OVERHEAD,), "", "nsys profile (nothing was recorded as overhead)"),
+    "threads": (("ThreadNames",), "", "Nsight Systems names the threads that the program named"),
+    "overheads": ((OVERHEAD,), "", "Nsight Systems writes it where it has any"),
 }  # fmt: skip
 """Canonical table → (its tables in the export, the capture event that traces it, how to).
 
