@@ -79,6 +79,7 @@ def pending_write(path: Path) -> str:
 
     A journal may be a stale one that SQLite would ignore; only SQLite can tell.
     """
+    path = path.resolve()  # SQLite keeps its logs beside the file itself, not beside a link to it
     for suffix, name in (("-wal", "a write-ahead log"), ("-journal", "a rollback journal")):
         try:
             if path.with_name(path.name + suffix).stat().st_size:
