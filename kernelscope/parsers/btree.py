@@ -124,7 +124,7 @@ class Layout:
                 affinity(declared or ""),
                 bool(not_null),
                 default is not None and default.upper() != "NULL",
-                rowid and name == keys[0] and declared.upper() == "INTEGER",
+                rowid and name == keys[0] and (declared or "").upper() == "INTEGER",
             )
             for place, (name, declared, not_null, default, _, _) in enumerate(rows)
         }

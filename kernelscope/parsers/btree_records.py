@@ -118,6 +118,9 @@ def chunks(pages: Pages, numbers: Positions, counts: Positions, *, rowids: bool)
     cost = np.cumsum(size + counts * _BYTES_PER_ROW)
     bounds = np.flatnonzero(np.diff(cost // CHUNK_BYTES, prepend=-1, append=-1))
     most = int(np.diff(bounds).max())
+    # glibc's malloc keeps freed memory up to the size of the largest block freed so far; without
+    # this one, it would hand back each temporary array, and fault its pages in again, by turns.
+    np.empty(CHUNK_BYTES, np.uint8)
     data = np.zeros(most * size + _ROOM, np.uint8)
     for first, last in pairwise(bounds):
         block = data[: (last - first) * size].reshape(-1, size)

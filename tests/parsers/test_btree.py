@@ -252,6 +252,20 @@ def test_changes_in_a_write_ahead_log_are_seen(path: Path) -> None:
     assert check_file(path)["t"] == "columnar"  # closing it brought the log into the file
 
 
+def test_a_log_is_looked_for_beside_the_file_that_a_link_leads_to(path: Path) -> None:
+    (path.parent / "links").mkdir()
+    link = path.parent / "links" / "b.sqlite"
+    try:
+        link.symlink_to(path)
+    except OSError:
+        pytest.skip("this system makes no symbolic links")
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("CREATE TABLE t (a)")
+        db.execute("INSERT INTO t VALUES (1), (2)")
+        assert check_table(SqliteFile.open(link), "t").how.startswith("sqlite3: a write-ahead log")
+
+
 def test_absent_tables_and_columns_are_left_out(path: Path) -> None:
     file = SqliteFile.open(make(path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (1)"))
     assert file.read("nothing", ["a"]).how == "absent"

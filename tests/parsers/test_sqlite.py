@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from kernelscope.errors import DamagedFileError, TraceFileError
+from kernelscope.parsers import sqlite
 from kernelscope.parsers.columns import Numbers
 from kernelscope.parsers.sqlite import SqliteFile, read_with_sqlite3
 from kernelscope.trace import Categorical
@@ -116,6 +117,22 @@ def test_a_write_that_was_broken_off(path: Path, tmp_path: Path) -> None:
         db.execute("ROLLBACK")
     with pytest.raises(DamagedFileError, match="a rollback journal beside the file"):
         SqliteFile.open(broken)
+
+
+def test_a_file_that_changes_under_the_slow_reader(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(path, "CREATE TABLE t (a)", "INSERT INTO t VALUES (1), (2)")
+    whole = sqlite._scan
+
+    def meanwhile(*args: Any) -> Any:
+        found = whole(*args)
+        make(path, "UPDATE t SET a = a + 10")
+        return found
+
+    monkeypatch.setattr(sqlite, "_scan", meanwhile)
+    with pytest.raises(DamagedFileError, match="changed while it was read"):
+        read_with_sqlite3(path, "t", ["a"])
 
 
 def test_a_stale_journal_is_ignored(path: Path) -> None:
