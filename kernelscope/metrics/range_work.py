@@ -86,8 +86,8 @@ def call_work(attribution: Attribution, window: Window) -> CallWork:
 
 
 def _events(work: Table, call: Int32s, window: Window) -> tuple[npt.NDArray[Any], Int64s, Int64s]:
-    start = np.maximum(work["start_ns"], window.start_ns).astype(np.int64, copy=False)
-    end = np.minimum(work["end_ns"], window.end_ns).astype(np.int64, copy=False)
+    start = np.maximum(work["start_ns"].astype(np.int64, copy=False), window.start_ns)
+    end = np.minimum(work["end_ns"].astype(np.int64, copy=False), window.end_ns)
     kept = (call >= 0) & ((start < end) | starts_inside(work, window))
     return call[kept], start[kept], end[kept]
 
