@@ -91,20 +91,18 @@ def folded_codes(names: Categorical) -> tuple[npt.NDArray[np.int32], tuple[str, 
     A trace of annotated operators has as many distinct names as ranges (each holds its own
     ``op_id``), so names are folded all at once, and operators left out before that.
     """
-    count = len(names.categories)
-    used = np.zeros(count + 1, dtype=np.bool_)
+    used = np.zeros(len(names.categories) + 1, dtype=np.bool_)
     used[names.codes] = True  # −1 lands on the spare last place
     wanted = [
         code
-        for code, name in enumerate(names.categories)
-        if name and "op_id = " not in name and "seq = " not in name
+        for code, (name, occurs) in enumerate(zip(names.categories, used.tolist(), strict=False))
+        if occurs and name and "op_id = " not in name and "seq = " not in name
     ]
-    wanted = [code for code in wanted if used[code]]
-    number: dict[str, int] = {}
-    of_name = np.full(count + 1, -1, dtype=np.int32)
     texts = _fold_all([names.categories[code] for code in wanted])
-    of_name[wanted] = [number.setdefault(text, len(number)) for text in texts]
-    folded = tuple(number)
+    folded = tuple(dict.fromkeys(texts))
+    number = {text: place for place, text in enumerate(folded)}
+    of_name = np.full(len(used), -1, dtype=np.int32)
+    of_name[wanted] = np.fromiter(map(number.__getitem__, texts), np.int32, len(texts))
     own = np.array([is_library_range(text) for text in folded] + [True], dtype=np.bool_)
     codes = of_name[names.codes]
     return np.where(own[codes], np.int32(-1), codes), folded
