@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelscope.errors import NotRecordedError, SelectionError, nearest
-from kernelscope.metrics.iteration_family import IterationFamily, fold
+from kernelscope.metrics.iteration_family import IterationFamily
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
-from kernelscope.metrics.library_domains import is_library
 from kernelscope.metrics.range_families import Candidate, candidates
-from kernelscope.metrics.range_names import folded_codes, name_rank
-from kernelscope.trace import Categorical, Trace
+from kernelscope.metrics.range_names import (
+    FoldedNames,
+    fold_all,
+    name_rank,
+    occurring,
+    users_names,
+)
+from kernelscope.trace import Trace
 
 MIN_SCORE = 0.3
 """A family that scores less is not taken for the iterations."""
@@ -89,22 +94,11 @@ def find(trace: Trace, launches: LaunchTimes | None = None) -> Found | None:
     name says so wins (step, iter, iteration, batch; a microbatch gives way to a batch), else
     the outer: steps, not epochs, and not layers, however many were captured.
     """
-    ranges = trace.ranges
-    if not len(ranges):
+    if not len(trace.ranges):
         return None
-    codes, names = folded_codes(Categorical(ranges["name"], ranges.categories("name")))
-    domains = ranges.categories("domain")
-    users = np.array([not is_library(domain) for domain in domains], dtype=np.bool_)
-    chosen = np.flatnonzero((codes >= 0) & users[ranges["domain"]])
-    found = candidates(
-        trace,
-        launches or launch_times(trace),
-        chosen,
-        codes[chosen],
-        names,
-        least=MIN_INSTANCES,
-        least_score=MIN_SCORE,
-    )
+    names = users_names(trace.ranges)
+    launches = launches or launch_times(trace)
+    found = candidates(trace, launches, names, least=MIN_INSTANCES, least_score=MIN_SCORE)
     return _result(found) if found else None
 
 
@@ -128,16 +122,9 @@ def named(trace: Trace, pattern: str, launches: LaunchTimes | None = None) -> Fo
     SelectionError
         If no range is called so, with the nearest names; or if the ranges overlap.
     """
-    codes, names, chosen = matching(trace, pattern)
-    found = candidates(
-        trace,
-        launches or launch_times(trace),
-        chosen,
-        codes[chosen],
-        names,
-        least=1,
-        least_score=0.0,
-    )
+    names = matching(trace, pattern)
+    launches = launches or launch_times(trace)
+    found = candidates(trace, launches, names, least=1, least_score=0.0)
     if not found:
         raise SelectionError(
             f"The ranges called {pattern!r} overlap each other on their thread.",
@@ -146,19 +133,8 @@ def named(trace: Trace, pattern: str, launches: LaunchTimes | None = None) -> Fo
     return _result(found)
 
 
-def matching(
-    trace: Trace, pattern: str
-) -> tuple[npt.NDArray[np.int32], tuple[str, ...], npt.NDArray[np.intp]]:
+def matching(trace: Trace, pattern: str) -> FoldedNames:
     """Return the ranges whose name is `pattern`, exactly, as a glob, or with digits folded.
-
-    Returns
-    -------
-    codes : ndarray of int32, shape (ranges,)
-        Folded name of each range, index into `names`; −1 for those that do not match.
-    names : tuple of str
-        Folded names of those that match.
-    chosen : ndarray of int, shape (m,)
-        Rows of ``trace.ranges`` that match, in their order there.
 
     Raises
     ------
@@ -173,20 +149,19 @@ def matching(
             f"The trace holds no NVTX ranges, so none is called {pattern!r}.",
             "Annotate the program, and record them: nsys profile --trace=cuda,nvtx",
         )
-    column = ranges.categories("name")
-    used = np.zeros(len(column) + 1, dtype=np.bool_)
-    used[ranges["name"]] = True
+    names = ranges.categories("name")
+    there = np.flatnonzero(occurring(ranges)).tolist()
+    texts = dict(zip(there, fold_all([names[code] for code in there]), strict=True))
+    glob = re.compile(fnmatch.translate(pattern))
     number: dict[str, int] = {}
-    of_name = np.full(len(column) + 1, -1, dtype=np.int32)
-    for code in np.flatnonzero(used[:-1]).tolist():
-        name = column[code]
-        if name == pattern or fnmatchcase(name, pattern) or fold(name) == pattern:
-            of_name[code] = number.setdefault(fold(name), len(number))
+    of_name = np.full(len(names) + 1, -1, dtype=np.int32)
+    for code, text in texts.items():
+        if pattern in (names[code], text) or glob.match(names[code]):
+            of_name[code] = number.setdefault(text, len(number))
     if not number:
-        known = {fold(column[code]) for code in np.flatnonzero(used[:-1]).tolist()} - {""}
+        known = set(texts.values()) - {""}
         raise SelectionError(f"No NVTX range is called {pattern!r}.", nearest(pattern, known))
-    codes = of_name[ranges["name"]]
-    return codes, tuple(number), np.flatnonzero(codes >= 0)
+    return FoldedNames(of_name[ranges["name"]], tuple(number))
 
 
 def _result(found: Sequence[Candidate]) -> Found:

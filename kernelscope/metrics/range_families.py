@@ -16,6 +16,7 @@ from kernelscope.metrics.grouping import group
 from kernelscope.metrics.intervals import sorting
 from kernelscope.metrics.iteration_family import IterationFamily
 from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids
+from kernelscope.metrics.range_names import FoldedNames
 from kernelscope.trace import Table, Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -82,9 +83,7 @@ def device_span(trace: Trace) -> tuple[int, int] | None:
 def candidates(
     trace: Trace,
     launches: LaunchTimes,
-    chosen: npt.NDArray[np.intp],
-    name_codes: npt.NDArray[np.int32],
-    names: tuple[str, ...],
+    names: FoldedNames,
     *,
     least: int,
     least_score: float,
@@ -97,21 +96,18 @@ def candidates(
         The whole trace.
     launches : LaunchTimes
         Of the same trace.
-    chosen : ndarray of int, shape (m,)
-        Rows of ``trace.ranges``.
-    name_codes : ndarray of int32, shape (m,)
-        Folded name of each of them, index into `names`.
-    names : tuple of str
-        Folded names.
+    names : FoldedNames
+        The ranges to look at, and what they are called.
     least : int
         Fewest instances.
     least_score : float
         Families that score less are left out.
     """
-    if not len(chosen):
+    rows = names.rows
+    if not len(rows):
         return []
     span = device_span(trace)
-    grouped = _kept(_group(trace.ranges, chosen, name_codes), least, span, least_score)
+    grouped = _kept(_group(trace.ranges, rows, names.codes[rows]), least, span, least_score)
     grouped, period_end = _periods(grouped)
     if not len(grouped.first):
         return []
@@ -120,27 +116,32 @@ def candidates(
     score = coverage * regularity
     best = np.flatnonzero(score >= least_score)
     best = best[np.argsort(-score[best], kind="stable")][:MAX_CANDIDATES]
-    domains = trace.ranges.categories("domain")
     found = []
     for index in best.tolist():
-        process, thread, domain, name = grouped.key[index]
-        of = slice(int(grouped.first[index]), int(grouped.first[index] + grouped.count[index]))
-        family = IterationFamily(
-            None if process == UNKNOWN else process,
-            None if thread == UNKNOWN else thread,
-            domains[domain] if domain >= 0 else "",
-            names[name],
-            grouped.rows[of],
-            grouped.start[of],
-            grouped.range_end[of],
-            period_end[of],
-        )
+        family = _family(trace.ranges, grouped, period_end, index, names.folded)
         periods = family.ends - family.starts
         typical = float(np.median(periods)) * len(periods)
-        itself = (process, thread) in launches.threads
+        itself = grouped.key[index][:2] in launches.threads
         values = float(score[index]), float(coverage[index]), float(regularity[index])
         found.append(Candidate(family, *values, typical, itself))
     return found
+
+
+def _family(
+    ranges: Table, grouped: _Grouped, period_end: Int64s, index: int, names: tuple[str, ...]
+) -> IterationFamily:
+    process, thread, domain, name = grouped.key[index]
+    of = slice(int(grouped.first[index]), int(grouped.first[index] + grouped.count[index]))
+    return IterationFamily(
+        None if process == UNKNOWN else process,
+        None if thread == UNKNOWN else thread,
+        ranges.categories("domain")[domain] if domain >= 0 else "",
+        names[name],
+        grouped.rows[of],
+        grouped.start[of],
+        grouped.range_end[of],
+        period_end[of],
+    )
 
 
 def _group(
@@ -278,5 +279,3 @@ def _twice_medians(values: Int64s, code: Int64s, begin: Int64s, count: Int64s) -
     ordered = key & ((1 << bits) - 1)
     low = ordered[begin + (count - 1) // 2]
     return np.asarray(low + ordered[begin + count // 2])
-
-

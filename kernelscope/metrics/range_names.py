@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.trace import Categorical
+from kernelscope.metrics.iteration_family import fold
+from kernelscope.metrics.library_domains import is_library
+from kernelscope.trace import Table
 
 _LIBRARY_RANGE = re.compile(
     # PyTorch: operators and autograd nodes (emit_nvtx), distributed, the compiler
@@ -23,7 +26,7 @@ _LIBRARY_RANGE = re.compile(
     r"|(cub|thrust|cudf|rmm|raft|tensorrt_llm)::|cublas[A-Z]|cudnn[A-Z]|nccl[A-Z]|MPI_[A-Z]"
     r"|\[DALI\]|\{'(mod|traceMarker|op)'"
 )
-_OPERATOR_MARKS = ("op_id = ", "seq = ")
+_OPERATOR_MARK, _AUTOGRAD_MARK = "op_id = ", "seq = "
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 ITERATION_WORDS = frozenset({"step", "iter", "iteration", "batch", "minibatch"})
@@ -31,12 +34,14 @@ ITERATION_WORDS = frozenset({"step", "iter", "iteration", "batch", "minibatch"})
 PART_WORDS = frozenset({"micro", "microbatch", "ubatch", "sub", "substep", "microstep"})
 """Words that say *this is a part of an iteration*: a microbatch gives way to a batch."""
 PHASE_WORDS = frozenset(
-    "forward fwd backward bwd optimizer optim opt loss grad zero data load loader dataloader "
-    "copy fetch prefetch augment transform io log checkpoint save".split()
+    {"forward", "fwd", "backward", "bwd", "optimizer", "optim", "opt", "loss", "grad", "zero"}
+    | {"data", "load", "loader", "dataloader", "fetch", "prefetch", "augment", "transform"}
+    | {"copy", "io", "log", "checkpoint", "save"}
 )
 """Words of a phase: ``optimizer step`` is no iteration, whatever its second word says."""
 OTHER_WORDS = frozenset(
-    "epoch epochs layer layers block blocks stage stages module head encoder decoder".split()
+    {"epoch", "epochs", "layer", "layers", "block", "blocks", "stage", "stages"}
+    | {"module", "head", "encoder", "decoder"}
 )
 """Words that say *this is something else*, coarser or finer."""
 
@@ -68,57 +73,77 @@ def is_library_range(name: str) -> bool:
     Operators that PyTorch annotates (``aten::…``, ``…, op_id = 3``, ``…, seq = 7``) are among
     them: they are never iterations.
     """
-    return any(mark in name for mark in _OPERATOR_MARKS) or bool(_LIBRARY_RANGE.match(name))
+    annotated = _OPERATOR_MARK in name or _AUTOGRAD_MARK in name
+    return annotated or _LIBRARY_RANGE.match(name) is not None
 
 
-def folded_codes(names: Categorical) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
-    """Return the folded name of each range that may be an iteration.
+@dataclass(frozen=True, slots=True, eq=False)
+class FoldedNames:
+    """Some of a trace's ranges, by name with digits folded.
 
-    Parameters
+    Attributes
     ----------
-    names : Categorical, n rows
-        The column ``ranges.name``.
-
-    Returns
-    -------
-    codes : ndarray of int32, shape (n,)
-        Index into `folded`; −1 where the range has no name or is a library's own.
+    codes : ndarray of int32, shape (ranges,)
+        Index into `folded`; −1 for the ranges that are not among them.
     folded : tuple of str
         Distinct names with digits folded.
+    """
+
+    codes: npt.NDArray[np.int32]
+    folded: tuple[str, ...]
+
+    @property
+    def rows(self) -> npt.NDArray[np.intp]:
+        """Rows of the ranges that are among them."""
+        return np.flatnonzero(self.codes >= 0)
+
+
+def users_names(ranges: Table) -> FoldedNames:
+    """Return the ranges that the user's program may have opened around its iterations.
+
+    Those without a name are left out, and those of libraries, by domain and by name.
 
     Notes
     -----
     A trace of annotated operators has as many distinct names as ranges (each holds its own
     ``op_id``), so names are folded all at once, and operators left out before that.
     """
-    used = np.zeros(len(names.categories) + 1, dtype=np.bool_)
-    used[names.codes] = True  # −1 lands on the spare last place
+    names = ranges.categories("name")
     wanted = [
         code
-        for code, (name, occurs) in enumerate(zip(names.categories, used.tolist(), strict=False))
-        if occurs and name and "op_id = " not in name and "seq = " not in name
+        for code, (name, occurs) in enumerate(zip(names, occurring(ranges).tolist(), strict=True))
+        if occurs and name and _OPERATOR_MARK not in name and _AUTOGRAD_MARK not in name
     ]
-    texts = _fold_all([names.categories[code] for code in wanted])
+    texts = fold_all([names[code] for code in wanted])
     folded = tuple(dict.fromkeys(texts))
-    number = {text: place for place, text in enumerate(folded)}
-    of_name = np.full(len(used), -1, dtype=np.int32)
+    number = {text: -1 if is_library_range(text) else code for code, text in enumerate(folded)}
+    of_name = np.full(len(names) + 1, -1, dtype=np.int32)
     of_name[wanted] = np.fromiter(map(number.__getitem__, texts), np.int32, len(texts))
-    own = np.array([is_library_range(text) for text in folded] + [True], dtype=np.bool_)
-    codes = of_name[names.codes]
-    return np.where(own[codes], np.int32(-1), codes), folded
+    codes = of_name[ranges["name"]]
+    library = np.array([is_library(domain) for domain in ranges.categories("domain")])
+    if library.any():
+        codes = np.where(library[ranges["domain"]], np.int32(-1), codes)
+    return FoldedNames(codes, folded)
+
+
+def occurring(ranges: Table) -> npt.NDArray[np.bool_]:
+    """Return which of the category names occur in the column ``name``."""
+    used = np.zeros(len(ranges.categories("name")) + 1, dtype=np.bool_)
+    used[ranges["name"]] = True  # −1 lands on the spare last place
+    return used[:-1]
 
 
 _SEPARATOR, _DIGIT = "\x1e", "\x1f"
 _TO_DIGIT = str.maketrans("0123456789", _DIGIT * 10)
 
 
-def _fold_all(names: Sequence[str]) -> list[str]:
+def fold_all(names: Sequence[str]) -> list[str]:
     """Fold many names in a few passes over one string; equal to ``fold`` of each."""
     if not names:
         return []
     text = _SEPARATOR.join(names)
     if text.count(_SEPARATOR) != len(names) - 1 or _DIGIT in text:
-        return [re.sub("[0-9]+", "#", name) for name in names]
+        return [fold(name) for name in names]
     text = text.translate(_TO_DIGIT)
     while _DIGIT * 2 in text:
         text = text.replace(_DIGIT * 2, _DIGIT)

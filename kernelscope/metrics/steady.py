@@ -176,4 +176,4 @@ def _isolated(side: npt.NDArray[np.int64]) -> Bools:
     crowded = np.zeros(len(side), dtype=np.bool_)
     crowded[1:] |= like
     crowded[:-1] |= like
-    return unusual & ~crowded
+    return np.asarray(unusual & ~crowded)

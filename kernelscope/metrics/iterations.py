@@ -1,0 +1,382 @@
+"""Training iterations: their periods, what the device does in each, and the steady step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics.find_iterations import RunnerUp, find, named
+from kernelscope.metrics.intervals import Pieces, covered_before, sums_by, union
+from kernelscope.metrics.iteration_family import IterationFamily
+from kernelscope.metrics.iteration_results import (
+    ITERATIONS,
+    STATES,
+    IterationSummary,
+    SequenceCheck,
+)
+from kernelscope.metrics.kernel_sequence import agrees, repeating_unit
+from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids, launch_times
+from kernelscope.metrics.steady import Labels, figures, label
+from kernelscope.metrics.window import Window, whole
+from kernelscope.trace import Categorical, ColumnData, Table, Trace
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+TBD_SAMPLE = 50
+"""TBD (Zhu et al., 2018) samples 50 to 1000 iterations after warm-up."""
+
+_NOT_DEVICE = "HtoH"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marked:
+    """The iterations of a trace, found and labelled, before anything is measured in them.
+
+    Attributes
+    ----------
+    family : IterationFamily or None
+        None where there are none; `notes` says why.
+    source : {"nvtx", "kernel_sequence", "user"} or None
+        How they were found.
+    score : float or None
+        Of the family, or the confidence of the kernel sequence.
+    runner_up : RunnerUp or None
+        The family that would be next.
+    also_in : tuple of (process, thread)
+        Where else the same ranges are.
+    state : ndarray of int32, shape (m,)
+        What each iteration is, index into `STATES`.
+    notes : tuple of str
+        One sentence each.
+    """
+
+    family: IterationFamily | None
+    source: str | None
+    score: float | None
+    runner_up: RunnerUp | None
+    also_in: tuple[tuple[int | None, int | None], ...]
+    state: Int32s
+    notes: tuple[str, ...]
+
+    def where(self, state: str) -> npt.NDArray[np.intp]:
+        """Return the numbers of the iterations that are in `state`."""
+        return np.flatnonzero(self.state == STATES.index(state))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Iterations:
+    """The result of :func:`iterations`: a summary, and a table with a row per iteration."""
+
+    summary: IterationSummary
+    rows: Table
+    marked: Marked
+
+
+def mark_iterations(
+    trace: Trace, pattern: str | None = None, launches: LaunchTimes | None = None
+) -> Marked:
+    """Which stretches of time are the training iterations?
+
+    Parameters
+    ----------
+    trace : Trace
+        The whole trace: what is usual in a run is not decided by a part of it.
+    pattern : str, optional
+        Name of the ranges, a glob; else they are looked for, first among the NVTX ranges, then
+        in the kernel sequence.
+    launches : LaunchTimes, optional
+        Of the same trace, where the caller has them already.
+
+    Raises
+    ------
+    NotRecordedError, SelectionError
+        If there is no range called `pattern`.
+    """
+    launches = launches or launch_times(trace)
+    if pattern is not None:
+        chosen = named(trace, pattern, launches)
+        return _marked(
+            chosen.family, "user", chosen.score, chosen.runner_up, chosen.also_in, notes=()
+        )
+    found = find(trace, launches)
+    if found is not None:
+        return _marked(found.family, "nvtx", found.score, found.runner_up, found.also_in, notes=())
+    reason = _why_no_ranges(trace)
+    unit = repeating_unit(trace, launches)
+    if unit is None:
+        notes = (reason, "The kernel sequence does not repeat either: no iterations.")
+        return Marked(None, None, None, None, (), np.empty(0, dtype=np.int32), notes)
+    note = (
+        "The iterations are what repeats in the kernel sequence: a layer and a step cannot be "
+        "told apart. Annotate the steps, or name their ranges with --iteration."
+    )
+    return _marked(unit.family, "kernel_sequence", unit.confidence, None, (), notes=(reason, note))
+
+
+def _why_no_ranges(trace: Trace) -> str:
+    if not len(trace.ranges):
+        return "The trace holds no NVTX ranges."
+    if not len(trace.kernels):
+        return "No kernels were recorded, so no NVTX ranges can be told to be iterations."
+    return "No NVTX ranges of the program recur evenly enough to be iterations."
+
+
+def _marked(  # noqa: PLR0913 - one value each
+    family: IterationFamily,
+    source: str,
+    score: float,
+    runner_up: RunnerUp | None,
+    also_in: tuple[tuple[int | None, int | None], ...],
+    *,
+    notes: tuple[str, ...],
+) -> Marked:
+    labels = label((family.ends - family.starts)[:-1])
+    return Marked(family, source, score, runner_up, also_in, _states(labels), notes)
+
+
+def _states(labels: Labels) -> Int32s:
+    """Return the state of each iteration: that of its period, and *last* behind them."""
+    state = np.full(len(labels.outlier) + 1, STATES.index("steady"), dtype=np.int32)
+    state[: labels.warmup] = STATES.index("warmup")
+    state[:-1][labels.outlier] = STATES.index("outlier")
+    state[-1] = STATES.index("last")
+    return state
+
+
+def iterations(  # noqa: PLR0913 - what the command line offers
+    trace: Trace,
+    window: Window,
+    *,
+    pattern: str | None = None,
+    attribution: Int32s | None = None,
+    batch_size: int | None = None,
+    ranks: int | None = None,
+    cross_check: bool = False,
+    marked: Marked | None = None,
+) -> Iterations:
+    """How long does each training iteration take, and what does the GPU do in it?
+
+    Parameters
+    ----------
+    trace : Trace
+        The whole trace.
+    window : Window
+        Iterations that start in it get a row; their figures are of their whole periods. What is
+        warm-up or an outlier is decided by the whole trace.
+    pattern : str, optional
+        Name of the ranges that are the iterations; found where it is not given.
+    attribution : ndarray of int32, shape (kernels,), optional
+        Number of the iteration that launched each kernel, −1 for none. Without it, a kernel
+        belongs to the iteration of its process in whose period its launch call starts.
+    batch_size, ranks : int, optional
+        Samples per iteration and rank, and number of ranks (1), for the throughput.
+    cross_check : bool
+        Whether to compare the markers with the kernel sequence.
+    marked : Marked, optional
+        Result of :func:`mark_iterations`, where the caller has it already.
+
+    Returns
+    -------
+    Iterations
+        An iteration lasts from its start to the next one's (``period_ns``): data loading
+        usually lies outside the range. The last ends with its range and is in no period
+        statistic. ``…_in_window_ns`` clip the device's time to the period, as the union over
+        all devices of the process, and add up over iterations; ``attributed_ns`` is the work
+        that the iteration launched, whenever it ran. The two are never mixed.
+
+    Raises
+    ------
+    NotRecordedError, SelectionError
+        If there is no range called `pattern`.
+    """
+    launches = launch_times(trace)
+    marked = marked or mark_iterations(trace, pattern, launches)
+    family = marked.family
+    if family is None:
+        return Iterations(_summary(marked, window, trace), Table.empty(ITERATIONS), marked)
+    kept = _in_window(family, window, whole(trace))
+    rows = _rows(trace, marked, family, launches, attribution).take(kept)
+    check = _sequence_check(trace, family, launches) if cross_check and _from_nvtx(marked) else None
+    rate = None if batch_size is None else batch_size * (ranks or 1)
+    return Iterations(_summary(marked, window, trace, rate, check), rows, marked)
+
+
+def _from_nvtx(marked: Marked) -> bool:
+    return marked.source in ("nvtx", "user")
+
+
+def _in_window(family: IterationFamily, window: Window, everything: Window) -> Int64s:
+    """Return the iterations that start in the window.
+
+    A window that reaches to the first CUDA activity holds what began before that, and likewise
+    behind the last: the window of a whole trace holds all of its iterations.
+    """
+    inside = np.ones(len(family.starts), dtype=np.bool_)
+    if window.start_ns > everything.start_ns:
+        inside &= family.starts >= window.start_ns
+    if window.end_ns < everything.end_ns:
+        inside &= family.starts < window.end_ns
+    return np.flatnonzero(inside)
+
+
+def _rows(
+    trace: Trace,
+    marked: Marked,
+    family: IterationFamily,
+    launches: LaunchTimes,
+    attribution: Int32s | None,
+) -> Table:
+    count = len(family.starts)
+    period = family.ends - family.starts
+    owner = iteration_of_kernel(family, launches) if attribution is None else attribution
+    columns: dict[str, ColumnData] = {
+        "index": np.arange(count, dtype=np.int64),
+        "start_ns": family.starts,
+        "period_ns": period,
+        "busy_in_window_ns": _inside(_activity(trace, family, ("kernels", "copies")), family),
+        "kernel_in_window_ns": _inside(_activity(trace, family, ("kernels",)), family),
+        "launches": _launches(family, launches),
+        "state": Categorical(marked.state, STATES),
+        **_attributed(trace, family, owner),
+    }
+    if _from_nvtx(marked):
+        names = trace.ranges.categories("name")
+        texts = [names[code] for code in trace.ranges["name"][family.rows].tolist()]
+        span = family.range_ends - family.starts
+        columns |= {
+            "label": Categorical.of(texts),
+            "range_ns": span,
+            "outside_ns": period - span,
+        }
+    return Table.make(ITERATIONS, columns)
+
+
+def iteration_of_kernel(family: IterationFamily, launches: LaunchTimes) -> Int32s:
+    """Return the iteration in whose period each kernel's launch call starts; −1 for none.
+
+    Only kernels of the family's own process belong to its iterations. A kernel without a
+    recorded call goes by its own start.
+    """
+    process = UNKNOWN if family.process_id is None else family.process_id
+    place = np.searchsorted(family.starts, launches.at, side="right") - 1
+    inside = (launches.process == process) & (place >= 0)
+    inside &= launches.at < family.ends[np.maximum(place, 0)]
+    return np.where(inside, place, -1).astype(np.int32)
+
+
+def _activity(trace: Trace, family: IterationFamily, tables: tuple[str, ...]) -> Pieces:
+    """Return when any device of the family's process worked for it."""
+    process = UNKNOWN if family.process_id is None else family.process_id
+    starts, ends = [], []
+    for name in tables:
+        table: Table = getattr(trace, name)
+        mine = ids(table["process_id"]) == process
+        if name == "copies" and _NOT_DEVICE in table.categories("kind"):
+            mine &= table["kind"] != table.categories("kind").index(_NOT_DEVICE)
+        starts.append(table["start_ns"][mine].astype(np.int64))
+        ends.append(table["end_ns"][mine].astype(np.int64))
+    return union(np.concatenate(starts), np.concatenate(ends))
+
+
+def _inside(pieces: Pieces, family: IterationFamily) -> Int64s:
+    """Return how much of `pieces` lies in each period."""
+    if not len(pieces[0]):
+        return np.zeros(len(family.starts), dtype=np.int64)
+    return covered_before(pieces, family.ends) - covered_before(pieces, family.starts)
+
+
+def _launches(family: IterationFamily, launches: LaunchTimes) -> Int64s:
+    calls = launches.calls.get(UNKNOWN if family.process_id is None else family.process_id)
+    if calls is None:
+        return np.zeros(len(family.starts), dtype=np.int64)
+    found = np.searchsorted(calls, family.ends) - np.searchsorted(calls, family.starts)
+    return found.astype(np.int64, copy=False)
+
+
+def _attributed(trace: Trace, family: IterationFamily, owner: Int32s) -> dict[str, ColumnData]:
+    count = len(family.starts)
+    mine = np.flatnonzero(owner >= 0)
+    code = owner[mine]
+    start = trace.kernels["start_ns"][mine].astype(np.int64)
+    end = trace.kernels["end_ns"][mine].astype(np.int64)
+    behind = np.maximum(end - np.maximum(start, family.ends[code]), 0)
+    return {
+        "attributed_ns": sums_by(code, end - start, count),
+        "spill_ns": sums_by(code, behind, count),
+        "kernels": np.bincount(code, minlength=count).astype(np.int64),
+    }
+
+
+def _sequence_check(
+    trace: Trace, family: IterationFamily, launches: LaunchTimes
+) -> SequenceCheck | None:
+    unit = repeating_unit(trace, launches)
+    if unit is None:
+        return None
+    gaps = np.diff(unit.family.starts)
+    median = float(np.median(gaps)) if len(gaps) else None
+    same = agrees(family, unit.family)
+    return SequenceCheck(
+        unit.family.folded_name, len(unit.family.starts), median, unit.confidence, same
+    )
+
+
+def _summary(
+    marked: Marked,
+    window: Window,
+    trace: Trace,
+    samples: int | None = None,
+    check: SequenceCheck | None = None,
+) -> IterationSummary:
+    family = marked.family
+    kept = np.empty(0, dtype=np.int64)
+    period = kept
+    if family is not None:
+        kept = _in_window(family, window, whole(trace))
+        period = (family.ends - family.starts)[kept]
+    state = marked.state[kept]
+    picked: Callable[[str], npt.NDArray[np.bool_]] = lambda name: state == STATES.index(name)  # noqa: E731
+    after = ~picked("warmup") & ~picked("last")
+    steady = figures(period[picked("steady")])
+    notes = marked.notes
+    if family is not None and int(after.sum()) < TBD_SAMPLE:
+        notes += (
+            f"{int(after.sum())} iterations after warm-up; TBD samples at least {TBD_SAMPLE}.",
+        )
+    return IterationSummary(
+        family=None if family is None else family.folded_name,
+        domain=family.domain if family is not None and _from_nvtx(marked) else None,
+        process_id=None if family is None else family.process_id,
+        thread_id=None if family is None else family.thread_id,
+        source=marked.source,
+        score=marked.score,
+        runner_up=marked.runner_up,
+        also_in=marked.also_in,
+        count=len(kept),
+        warmup=tuple(kept[picked("warmup")].tolist()),
+        outliers=tuple(kept[picked("outlier")].tolist()),
+        steady=steady,
+        throughput_per_s=throughput(period[after], samples),
+        kernel_sequence=check,
+        notes=notes,
+    )
+
+
+def throughput(periods: Int64s, samples: int | None) -> float | None:
+    """Return samples per second of iterations of the given periods in ns.
+
+    Parameters
+    ----------
+    periods : ndarray of int64, shape (n,)
+        Of the iterations after warm-up.
+    samples : int or None
+        Samples per iteration, over all ranks; None where not known.
+    """
+    time = int(periods.sum())
+    if samples is None or not time:
+        return None
+    return len(periods) * samples * 1e9 / time
