@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.find_iterations import RunnerUp, find, named
 from kernelscope.metrics.intervals import Pieces, covered_before, sums_by, union
 from kernelscope.metrics.iteration_family import IterationFamily
 from kernelscope.metrics.iteration_results import (
@@ -19,7 +17,8 @@ from kernelscope.metrics.iteration_results import (
 )
 from kernelscope.metrics.kernel_sequence import agrees, repeating_unit
 from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids, launch_times
-from kernelscope.metrics.steady import Labels, figures, label
+from kernelscope.metrics.mark_iterations import Marked, mark_iterations
+from kernelscope.metrics.steady import figures
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Categorical, ColumnData, Table, Trace
 
@@ -33,118 +32,12 @@ _NOT_DEVICE = "HtoH"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Marked:
-    """The iterations of a trace, found and labelled, before anything is measured in them.
-
-    Attributes
-    ----------
-    family : IterationFamily or None
-        None where there are none; `notes` says why.
-    source : {"nvtx", "kernel_sequence", "user"} or None
-        How they were found.
-    score : float or None
-        Of the family, or the confidence of the kernel sequence.
-    runner_up : RunnerUp or None
-        The family that would be next.
-    also_in : tuple of (process, thread)
-        Where else the same ranges are.
-    state : ndarray of int32, shape (m,)
-        What each iteration is, index into `STATES`.
-    notes : tuple of str
-        One sentence each.
-    """
-
-    family: IterationFamily | None
-    source: str | None
-    score: float | None
-    runner_up: RunnerUp | None
-    also_in: tuple[tuple[int | None, int | None], ...]
-    state: Int32s
-    notes: tuple[str, ...]
-
-    def where(self, state: str) -> npt.NDArray[np.intp]:
-        """Return the numbers of the iterations that are in `state`."""
-        return np.flatnonzero(self.state == STATES.index(state))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Iterations:
     """The result of :func:`iterations`: a summary, and a table with a row per iteration."""
 
     summary: IterationSummary
     rows: Table
     marked: Marked
-
-
-def mark_iterations(
-    trace: Trace, pattern: str | None = None, launches: LaunchTimes | None = None
-) -> Marked:
-    """Which stretches of time are the training iterations?
-
-    Parameters
-    ----------
-    trace : Trace
-        The whole trace: what is usual in a run is not decided by a part of it.
-    pattern : str, optional
-        Name of the ranges, a glob; else they are looked for, first among the NVTX ranges, then
-        in the kernel sequence.
-    launches : LaunchTimes, optional
-        Of the same trace, where the caller has them already.
-
-    Raises
-    ------
-    NotRecordedError, SelectionError
-        If there is no range called `pattern`.
-    """
-    launches = launches or launch_times(trace)
-    if pattern is not None:
-        chosen = named(trace, pattern, launches)
-        return _marked(
-            chosen.family, "user", chosen.score, chosen.runner_up, chosen.also_in, notes=()
-        )
-    found = find(trace, launches)
-    if found is not None:
-        return _marked(found.family, "nvtx", found.score, found.runner_up, found.also_in, notes=())
-    reason = _why_no_ranges(trace)
-    unit = repeating_unit(trace, launches)
-    if unit is None:
-        notes = (reason, "The kernel sequence does not repeat either: no iterations.")
-        return Marked(None, None, None, None, (), np.empty(0, dtype=np.int32), notes)
-    note = (
-        "The iterations are what repeats in the kernel sequence: a layer and a step cannot be "
-        "told apart. Annotate the steps, or name their ranges with --iteration."
-    )
-    return _marked(unit.family, "kernel_sequence", unit.confidence, None, (), notes=(reason, note))
-
-
-def _why_no_ranges(trace: Trace) -> str:
-    if not len(trace.ranges):
-        return "The trace holds no NVTX ranges."
-    if not len(trace.kernels):
-        return "No kernels were recorded, so no NVTX ranges can be told to be iterations."
-    return "No NVTX ranges of the program recur evenly enough to be iterations."
-
-
-def _marked(  # noqa: PLR0913 - one value each
-    family: IterationFamily,
-    source: str,
-    score: float,
-    runner_up: RunnerUp | None,
-    also_in: tuple[tuple[int | None, int | None], ...],
-    *,
-    notes: tuple[str, ...],
-) -> Marked:
-    labels = label((family.ends - family.starts)[:-1])
-    return Marked(family, source, score, runner_up, also_in, _states(labels), notes)
-
-
-def _states(labels: Labels) -> Int32s:
-    """Return the state of each iteration: that of its period, and *last* behind them."""
-    state = np.full(len(labels.outlier) + 1, STATES.index("steady"), dtype=np.int32)
-    state[: labels.warmup] = STATES.index("warmup")
-    state[:-1][labels.outlier] = STATES.index("outlier")
-    state[-1] = STATES.index("last")
-    return state
 
 
 def iterations(  # noqa: PLR0913 - what the command line offers
@@ -173,7 +66,8 @@ def iterations(  # noqa: PLR0913 - what the command line offers
         Number of the iteration that launched each kernel, −1 for none. Without it, a kernel
         belongs to the iteration of its process in whose period its launch call starts.
     batch_size, ranks : int, optional
-        Samples per iteration and rank, and number of ranks (1), for the throughput.
+        Samples per iteration and rank, and number of ranks (1), for the throughput. There is
+        none of a repeating unit of the kernel sequence, which may be a part of an iteration.
     cross_check : bool
         Whether to compare the markers with the kernel sequence.
     marked : Marked, optional
@@ -200,13 +94,11 @@ def iterations(  # noqa: PLR0913 - what the command line offers
         return Iterations(_summary(marked, window, trace), Table.empty(ITERATIONS), marked)
     kept = _in_window(family, window, whole(trace))
     rows = _rows(trace, marked, family, launches, attribution).take(kept)
-    check = _sequence_check(trace, family, launches) if cross_check and _from_nvtx(marked) else None
-    rate = None if batch_size is None else batch_size * (ranks or 1)
+    check = _sequence_check(trace, family, launches) if cross_check and marked.from_ranges else None
+    # Samples per *unit* of the kernel sequence are not known: it may be a layer.
+    known = batch_size is not None and marked.from_ranges
+    rate = (batch_size or 0) * (ranks or 1) if known else None
     return Iterations(_summary(marked, window, trace, rate, check), rows, marked)
-
-
-def _from_nvtx(marked: Marked) -> bool:
-    return marked.source in ("nvtx", "user")
 
 
 def _in_window(family: IterationFamily, window: Window, everything: Window) -> Int64s:
@@ -243,7 +135,7 @@ def _rows(
         "state": Categorical(marked.state, STATES),
         **_attributed(trace, family, owner),
     }
-    if _from_nvtx(marked):
+    if marked.from_ranges:
         names = trace.ranges.categories("name")
         texts = [names[code] for code in trace.ranges["name"][family.rows].tolist()]
         span = family.range_ends - family.starts
@@ -338,10 +230,8 @@ def _summary(
     if family is not None:
         kept = _in_window(family, window, whole(trace))
         period = (family.ends - family.starts)[kept]
-    state = marked.state[kept]
-    picked: Callable[[str], npt.NDArray[np.bool_]] = lambda name: state == STATES.index(name)  # noqa: E731
-    after = ~picked("warmup") & ~picked("last")
-    steady = figures(period[picked("steady")])
+    warmup, steady, outlier, last = (marked.state[kept] == code for code in range(len(STATES)))
+    after = ~warmup & ~last
     notes = marked.notes
     if family is not None and int(after.sum()) < TBD_SAMPLE:
         notes += (
@@ -349,7 +239,7 @@ def _summary(
         )
     return IterationSummary(
         family=None if family is None else family.folded_name,
-        domain=family.domain if family is not None and _from_nvtx(marked) else None,
+        domain=family.domain if family is not None and marked.from_ranges else None,
         process_id=None if family is None else family.process_id,
         thread_id=None if family is None else family.thread_id,
         source=marked.source,
@@ -357,9 +247,9 @@ def _summary(
         runner_up=marked.runner_up,
         also_in=marked.also_in,
         count=len(kept),
-        warmup=tuple(kept[picked("warmup")].tolist()),
-        outliers=tuple(kept[picked("outlier")].tolist()),
-        steady=steady,
+        warmup=tuple(kept[warmup].tolist()),
+        outliers=tuple(kept[outlier].tolist()),
+        steady=figures(period[steady]),
         throughput_per_s=throughput(period[after], samples),
         kernel_sequence=check,
         notes=notes,
