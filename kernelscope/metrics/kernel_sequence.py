@@ -9,7 +9,7 @@ sequence alone; the unit is therefore called *repeating unit of N kernels*.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,8 @@ MIN_UNITS = 5
 """A unit repeats at least this often."""
 MIN_CONFIDENCE = 0.3
 """Below this there is no repeating unit: as for a family of ranges."""
+MIN_EXPLAINED = 0.75
+"""At least this share of kernels stands at the same place of the unit before."""
 CONTEXT = 4
 """How many symbols in a row make a context."""
 MAX_LENGTHS = 12
@@ -37,6 +39,10 @@ ANCHORS_TRIED = 3
 """How many anchors are tried for each length."""
 MAX_COMPARED = 200_000
 """About how many places are compared to tell how well units repeat."""
+SAMPLED_UNITS = 64
+"""About how many units are compared to tell where a unit begins."""
+MIN_COMMON = 0.9
+"""A kernel before the anchor belongs to the unit if this share of units has it."""
 UNEXPLAINED = 0.005
 """The shortest unit wins that leaves at most this share of kernels unexplained, or at most
 `UNEXPLAINED_FACTOR` times as much as the best: not ten steps where one step repeats."""
@@ -101,6 +107,9 @@ def repeating_unit(trace: Trace, launches: LaunchTimes) -> RepeatingUnit | None:
     found = _best(_units(symbols), len(symbols))
     if found is None:
         return None
+    anchors = _from_the_beginning(symbols, found.anchors)
+    covered = _covered(anchors, found.length, len(symbols))
+    found = replace(found, anchors=anchors, coverage=covered)
     confidence = found.explained * min(found.coverage, _time_covered(trace, rows, found))
     if confidence < MIN_CONFIDENCE:
         return None
@@ -187,11 +196,16 @@ def _unit_of(symbols: UInt64s, contexts: UInt64s, places: Int64s) -> _Unit | Non
         length = int(np.median(gaps))
         if float(np.median(np.abs(gaps - length))) > 0.1 * length:
             continue
-        covered = min(int(anchors[-1]) + length, len(symbols)) - int(anchors[0])
-        unit = _Unit(anchors, length, _explained(symbols, anchors), covered / len(symbols))
+        covered = _covered(anchors, length, len(symbols))
+        unit = _Unit(anchors, length, _explained(symbols, anchors), covered)
         if _better(unit, best):
             best = unit
     return best
+
+
+def _covered(anchors: Int64s, length: int, count: int) -> float:
+    """Return the share of a sequence of `count` kernels that lies in the units."""
+    return (min(int(anchors[-1]) + length, count) - int(anchors[0])) / count
 
 
 def _to_the_end(symbols: UInt64s, anchors: Int64s) -> Int64s:
@@ -203,6 +217,18 @@ def _to_the_end(symbols: UInt64s, anchors: Int64s) -> Int64s:
         return anchors
     alike = symbols[more] == symbols[anchors[0]]
     return np.concatenate((anchors, more[np.logical_and.accumulate(alike)]))
+
+
+def _from_the_beginning(symbols: UInt64s, anchors: Int64s) -> Int64s:
+    """Begin the units as early as the first one allows: an anchor may lie inside the unit."""
+    room = min(int(anchors[0]), int(np.diff(anchors).min()) - 1)
+    if room <= 0:
+        return anchors
+    back = np.arange(1, room + 1)
+    some = anchors[:: max(len(anchors) // SAMPLED_UNITS, 1)]
+    alike = symbols[some[:, None] - back] == symbols[anchors[0] - back]
+    common = np.mean(alike, axis=0) >= MIN_COMMON
+    return anchors - int(np.logical_and.accumulate(common).sum())
 
 
 def _time_covered(trace: Trace, rows: npt.NDArray[np.intp], unit: _Unit) -> float:
@@ -248,7 +274,13 @@ def _explained(symbols: UInt64s, anchors: Int64s) -> float:
 
 def _best(units: list[_Unit], count: int) -> _Unit | None:
     """Return the shortest of the units that explain the sequence about as well as any."""
-    units = [unit for unit in units if unit.coverage >= MIN_CONFIDENCE and count >= unit.length]
+    units = [
+        unit
+        for unit in units
+        if unit.coverage >= MIN_CONFIDENCE
+        and unit.explained >= MIN_EXPLAINED
+        and count >= unit.length
+    ]
     if not units:
         return None
     left = min(1 - unit.explained for unit in units)
