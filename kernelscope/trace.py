@@ -264,7 +264,10 @@ def _checked(table_schema: TableSchema, column: Column, data: ColumnData) -> Col
 
 @dataclass(frozen=True, slots=True)
 class NotRecorded:
-    """A table that the capture does not hold, and the profiler flag that would record it."""
+    """A table that the capture does not hold, and the profiler flag that would record it.
+
+    `how_to_record` is empty where the capture did trace it, and nothing occurred.
+    """
 
     table: str
     how_to_record: str

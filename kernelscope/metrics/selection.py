@@ -14,6 +14,8 @@ from kernelscope.trace import Table, Trace, distinct, is_missing
 BY_PROCESS = (
     "kernels", "api_calls", "copies", "graphs", "graph_nodes", "syncs", "ranges", "overheads",
 )  # fmt: skip
+LATEST_NS = 1 << 62
+
 BY_DEVICE = ("kernels", "copies", "graphs")
 
 
@@ -54,6 +56,8 @@ def window_between(trace: Trace, between: tuple[int | None, int | None]) -> Wind
     SelectionError
         If the window is empty, or lies outside everything that was recorded.
     """
+    if any(abs(end) > LATEST_NS for end in between if end is not None):
+        raise SelectionError("The window ends beyond any clock: times are nanoseconds.")
     everything = whole(trace)
     start = everything.start_ns if between[0] is None else between[0]
     end = everything.end_ns if between[1] is None else between[1]

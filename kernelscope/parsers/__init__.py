@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
 
-from kernelscope.errors import DamagedFileError, NotATraceError
+from kernelscope.errors import DamagedFileError, NotATraceError, TraceFileError
 from kernelscope.parsers import nsys, sniff
 from kernelscope.parsers.nsys_report import exported
 from kernelscope.parsers.sqlite import SqliteFile
@@ -48,13 +49,21 @@ def read(path: str | PathLike[str]) -> Trace:
     >>> trace = ks.read("trace.sqlite")             # doctest: +SKIP
     >>> trace.kernels.df                            # doctest: +SKIP
     """
+    if not os.fspath(path):
+        raise TraceFileError("No file was named: the path is empty.")
     file = Path(path)
     sniff.existing_file(file)
-    if file.suffix.lower() in sniff.NSYS_REPORTS:
-        with exported(file) as database:
+    return _parse_report(file) if sniff.is_report(file) else _parse(file)
+
+
+def _parse_report(report: Path) -> Trace:
+    with exported(report) as database:
+        try:
             trace = _parse(database)
-        return replace(trace, capture=replace(trace.capture, file=str(file)))
-    return _parse(file)
+        except TraceFileError as error:
+            told = error.message.replace(str(database), f"what nsys exported of {report}")
+            raise type(error)(told, error.hint) from error
+    return replace(trace, capture=replace(trace.capture, file=str(report)))
 
 
 def _parse(path: Path) -> Trace:

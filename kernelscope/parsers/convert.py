@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,7 +29,8 @@ def integers(raw: RawColumn | None) -> Array | None:
     numbers = _parsed(raw) if isinstance(raw, Categorical) else raw
     values = numbers.values
     if values.dtype.kind == "f":
-        values = np.nan_to_num(values).astype(np.int64)
+        numbers = _truncated(numbers)
+        values = numbers.values
     if numbers.null is None:
         return values
     if numbers.null.all():
@@ -36,8 +38,22 @@ def integers(raw: RawColumn | None) -> Array | None:
     return np.where(numbers.null, values.dtype.type(missing_value(values.dtype)), values)
 
 
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+"""A text that is a number: what int64 surely holds."""
+
+_EXACT = 2.0**62
+
+
+def _truncated(numbers: Numbers) -> Numbers:
+    """Turn fractions into whole numbers; infinities and what int64 cannot hold into NULL."""
+    holds = np.abs(numbers.values) < _EXACT  # false for NaN, too
+    whole = np.where(holds, numbers.values, 0).astype(np.int64)
+    null = ~holds if numbers.null is None else numbers.null | ~holds
+    return Numbers(whole, null if null.any() else None)
+
+
 def _parsed(column: Categorical) -> Numbers:
-    parsed = [int(text) if text.lstrip("-").isdigit() else None for text in column.categories]
+    parsed = [int(text) if _WHOLE.fullmatch(text) else None for text in column.categories]
     table = np.array([0 if v is None else v for v in parsed] + [0], dtype=np.int64)
     null = np.array([v is None for v in parsed] + [True], dtype=np.bool_)
     return Numbers(table[column.codes], null[column.codes])
@@ -52,6 +68,14 @@ def floats(raw: RawColumn | None) -> npt.NDArray[np.float64] | None:
     if numbers.null is not None:
         values[numbers.null] = np.nan
     return values
+
+
+def within(values: Array | None, least: int, most: int) -> Array | None:
+    """Return `values` with what lies outside ``[least, most]`` made *missing*."""
+    if values is None or not len(values) or (values.min() >= least and values.max() <= most):
+        return values
+    outside = (values < least) | (values > most)
+    return np.where(outside, values.dtype.type(missing_value(values.dtype)), values)
 
 
 def unset(values: Array | None, *unset_values: int) -> Array | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
-from kernelscope.parsers.convert import coded, integers, labelled, stacked, unset
+from kernelscope.parsers.convert import coded, integers, labelled, stacked, unset, within
 from kernelscope.parsers.nsys_devices import devices_table
 from kernelscope.parsers.nsys_events import (
     EVENT,
@@ -81,7 +81,9 @@ def parse(file: SqliteFile) -> Trace:
 
 def _kernels(export: Export) -> Table:
     wanted = ("demangledName", "shortName", "mangledName", "launchType")
-    read = export.read(names.KERNEL, (*EVENT, *wanted, *names.KERNEL_COLUMNS.values()))
+    read = export.read(
+        names.KERNEL, (*EVENT, "graphNodeId", *wanted, *names.KERNEL_COLUMNS.values())
+    )
     if not read.rows:
         return Table.empty(schema.KERNELS)
     numbers = {name: integers(raw) for name, raw in read.columns.items() if name not in wanted}
@@ -99,7 +101,11 @@ def _kernels(export: Export) -> Table:
             "name": full,
             "short_name": short,
             "launch_type": launch_type,
-            **{ours: numbers.get(theirs) for ours, theirs in names.KERNEL_COLUMNS.items()},
+            "graph_node_id": numbers.get("graphNodeId"),
+            **{
+                ours: within(numbers.get(theirs), *names.SENSIBLE.get(ours, names.ANY))
+                for ours, theirs in names.KERNEL_COLUMNS.items()
+            },
         }
     )
     return Table.make(schema.KERNELS, columns)
@@ -161,7 +167,8 @@ def _copies(export: Export) -> Table:
 
 def _memcpy(export: Export) -> Table | None:
     wanted = (
-        "bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId", "migrationCause",
+        "graphNodeId", "bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId",
+        "migrationCause",
     )  # fmt: skip
     read = export.read(names.MEMCPY, (*EVENT, *wanted))
     if not read.rows:
@@ -173,7 +180,8 @@ def _memcpy(export: Export) -> Table | None:
             or Categorical.constant("unknown", read.rows),
             "src_memory": labelled(numbers.get("srcKind"), names.MEMORY_KINDS),
             "dst_memory": labelled(numbers.get("dstKind"), names.MEMORY_KINDS),
-            "bytes": numbers.get("bytes"),
+            "graph_node_id": numbers.get("graphNodeId"),
+            "bytes": within(numbers.get("bytes"), *names.SENSIBLE["bytes"]),
             "src_device_id": unset(numbers.get("srcDeviceId"), names.UNSET_ID),
             "dst_device_id": unset(numbers.get("dstDeviceId"), names.UNSET_ID),
             "migration_cause": labelled(numbers.get("migrationCause"), names.MIGRATION_CAUSES),
@@ -183,7 +191,7 @@ def _memcpy(export: Export) -> Table | None:
 
 
 def _memset(export: Export) -> Table | None:
-    read = export.read(names.MEMSET, (*EVENT, "bytes", "memKind"))
+    read = export.read(names.MEMSET, (*EVENT, "graphNodeId", "bytes", "memKind"))
     if not read.rows:
         return None
     numbers = {name: integers(raw) for name, raw in read.columns.items()}
@@ -191,7 +199,8 @@ def _memset(export: Export) -> Table | None:
         {
             "kind": Categorical.constant("memset", read.rows),
             "dst_memory": labelled(numbers.get("memKind"), names.MEMORY_KINDS),
-            "bytes": numbers.get("bytes"),
+            "graph_node_id": numbers.get("graphNodeId"),
+            "bytes": within(numbers.get("bytes"), *names.SENSIBLE["bytes"]),
         }
     )
     return Table.make(schema.COPIES, columns)
@@ -206,7 +215,6 @@ def _syncs(export: Export) -> Table:
         numbers[name] = unset(numbers.get(name), names.UNSET_ID)
     event = unset(numbers.get("eventId"), names.UNSET_ID, 0)
     columns = device_event(export, numbers, read.rows)
-    columns.pop("graph_node_id", None)
     columns |= present(
         {"kind": _sync_kind(numbers.get("streamId"), event, read.rows), "event_id": event}
     )
@@ -294,22 +302,25 @@ def _capture(export: Export) -> Capture:
         started_at=_started_at(export.single("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")),
         recorded=recorded,
         not_recorded=_not_recorded(export, recorded),
-        warnings=_warnings(version),
+        warnings=(*_warnings(version), *_without_device(export)),
         read_paths=dict(export.read_paths),
     )
 
 
 def _not_recorded(export: Export, recorded: tuple[str, ...]) -> tuple[NotRecorded, ...]:
-    """Tell tables that were not traced from those that were, and saw nothing."""
-    traced = export.traced_events
-    missing = []
-    for table, (_, event, how) in names.HOW_TO_RECORD.items():
-        if table not in recorded and how:
-            saw_none = event in traced
-            missing.append(
-                NotRecorded(table, "it was traced, and nothing occurred" if saw_none else how)
-            )
-    return tuple(missing)
+    """Tell tables that were not traced from those that were, and saw nothing.
+
+    The second kind has no way to record it: there was nothing. That CUDA was traced is known
+    from the capture's settings, or from any other table of CUDA activity.
+    """
+    traced = set(export.traced_events)
+    if any(table.startswith("CUPTI_ACTIVITY_KIND_") for table in export.file.tables):
+        traced.add("Cuda")
+    return tuple(
+        NotRecorded(table, "" if event in traced else how)
+        for table, (_, event, how) in names.HOW_TO_RECORD.items()
+        if table not in recorded and how
+    )
 
 
 def _started_at(epoch_ns: int | None) -> str | None:
@@ -321,6 +332,15 @@ def _started_at(epoch_ns: int | None) -> str | None:
     except OverflowError:
         return None
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+
+
+def _without_device(export: Export) -> tuple[str, ...]:
+    """Say where a trimmed export does not tell devices apart any more."""
+    return tuple(
+        f"{table} has no column deviceId any more: all of it is taken to be on device 0."
+        for table in (names.KERNEL, names.MEMCPY, names.MEMSET)
+        if table in export.file.tables and "deviceId" not in export.file.tables[table]
+    )
 
 
 def _warnings(version: str | None) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
 from kernelscope.parsers.convert import integers
 from kernelscope.parsers.nsys_export import Export
+from kernelscope.parsers.sqlite import RawColumn
 from kernelscope.trace import Categorical, ColumnData, Table, distinct, missing_value
 
 Row = dict[str, Any]
@@ -67,14 +68,23 @@ def _rows(export: Export, table: str, columns: dict[str, str], keys: tuple[str, 
     plain: dict[str, list[Any]] = {}
     for ours, theirs in (*columns.items(), *((key, key) for key in keys)):
         raw = read.columns.get(theirs)
-        if isinstance(raw, Categorical):
-            plain[ours] = [None if c < 0 else raw.categories[c] for c in raw.codes.tolist()]
-        elif raw is not None:
-            values = integers(raw)
-            if values is not None:
-                missing = missing_value(values.dtype)
-                plain[ours] = [None if v == missing else v for v in values.tolist()]
+        if raw is not None:
+            plain[ours] = _numbers(raw) if ours in _NUMERIC or ours in keys else _texts(raw)
     return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
+
+
+def _numbers(raw: RawColumn) -> list[int | None]:
+    values = integers(raw)
+    if values is None:
+        return []
+    missing = missing_value(values.dtype)
+    return [None if value == missing else value for value in values.tolist()]
+
+
+def _texts(raw: RawColumn) -> list[str | None]:
+    if isinstance(raw, Categorical):
+        return [None if code < 0 else raw.categories[code] for code in raw.codes.tolist()]
+    return [None if value is None else str(value) for value in _numbers(raw)]
 
 
 def _by_ordinal(gpu: Row) -> Row:

@@ -32,7 +32,7 @@ def present(columns: Mapping[str, ColumnData | None]) -> dict[str, ColumnData]:
 def device_event(
     export: Export, read: Mapping[str, Array | None], rows: int
 ) -> dict[str, ColumnData]:
-    """Return time, process, device, context, stream, correlation and graph node of each row.
+    """Return time, process, device, context, stream and correlation id of each row.
 
     `read` holds the profiler's columns of :data:`EVENT` as integers.
     """

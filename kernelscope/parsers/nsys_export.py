@@ -212,7 +212,7 @@ def _filled(column: Categorical, other: Categorical, gaps: Array) -> Categorical
     return Categorical(np.where(gaps, table[other.codes], column.codes), tuple(seen))
 
 
-def text_of(
+def messages(
     export: Export, inline: RawColumn | None, by_id: RawColumn | None, rows: int
 ) -> Categorical:
     """Return NVTX messages: registered ones by id, the others inline; empty where neither."""

@@ -30,7 +30,6 @@ def graphs_table(export: Export, kernels: Table, copies: Table) -> Table:
     numbers = {name: integers(raw) for name, raw in read.columns.items()}
     numbers["deviceId"] = unset(numbers.get("deviceId"), names.HOST_DEVICE, names.UNSET_ID)
     columns = device_event(export, numbers, read.rows)
-    columns.pop("graph_node_id", None)
     columns |= present(
         {"graph_id": numbers.get("graphId"), "graph_exec_id": numbers.get("graphExecId")}
     )

@@ -67,8 +67,8 @@ HOW_TO_RECORD = {
         "nsys profile --trace=cuda on a machine whose GPUs nsys may query",
     ),
     "processes": (("PROCESSES",), "", "Nsight Systems 2022.1 or newer"),
-    "threads": (("ThreadNames",), "", "Nsight Systems names the threads that the program named"),
-    "overheads": ((OVERHEAD,), "", "Nsight Systems writes it where it has any"),
+    "threads": (("ThreadNames",), "", "name the threads in the program (pthread_setname_np)"),
+    "overheads": ((OVERHEAD,), "", "Nsight Systems writes it where there is any"),
 }  # fmt: skip
 """Canonical table → (its tables in the export, the capture event that traces it, how to).
 
@@ -86,11 +86,17 @@ KERNEL_COLUMNS = {
     "cluster_x": "clusterX", "cluster_y": "clusterY", "cluster_z": "clusterZ",
 }  # fmt: skip
 
+ANY = (0, (1 << 31) - 1)
+SENSIBLE = {
+    **{f"{part}_{axis}": (1, (1 << 31) - 1) for part in ("grid", "block") for axis in "xyz"},
+    "bytes": (0, 1 << 50),
+}
+"""What launch shapes and sizes can be; what lies outside is no shape and no size, but missing."""
+
 EVENT_COLUMNS = {
     "context_id": "contextId",
     "stream_id": "streamId",
     "correlation_id": "correlationId",
-    "graph_node_id": "graphNodeId",
 }
 
 GPU_COLUMNS = {

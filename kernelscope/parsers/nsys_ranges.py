@@ -10,7 +10,7 @@ from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
 from kernelscope.parsers.convert import coded, floats, integers, labelled
 from kernelscope.parsers.nsys_events import interval, present
-from kernelscope.parsers.nsys_export import Export, text_of
+from kernelscope.parsers.nsys_export import Export, messages
 from kernelscope.trace import (
     Array,
     Categorical,
@@ -36,7 +36,7 @@ def ranges_table(export: Export) -> Table:
     chosen = np.zeros(read.rows, dtype=np.bool_)
     for style in names.RANGE_STYLES:
         chosen |= event_type == style
-    text = text_of(export, read.columns.get("text"), read.columns.get("textId"), read.rows)
+    text = messages(export, read.columns.get("text"), read.columns.get("textId"), read.rows)
     numbers = {n: integers(raw) for n, raw in read.columns.items() if n not in ("text", "textId")}
     process, thread = export.process_and_thread(numbers.get("globalTid"))
     _, end_thread = export.process_and_thread(numbers.get("endGlobalTid"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -26,7 +27,7 @@ def exported(report: Path) -> Iterator[Path]:
     command = ["nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "--output"]
     nsys = shutil.which("nsys")
     if nsys is None:
-        there = " ".join([*command, f"{report.stem}.sqlite", report.name])
+        there = shlex.join([*command, str(report.with_suffix(".sqlite")), str(report)])
         raise NeedsExportError(
             f"{report} is an Nsight Systems report, and there is no nsys on PATH to export it.",
             f"Where Nsight Systems is installed, run: {there}",

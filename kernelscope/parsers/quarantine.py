@@ -2,7 +2,9 @@
 
 Rules (METRICS, *Quarantine*): no start or end; ``end < start``; ``end = 0``; a start of 0
 beside rows of another epoch, that is, where every other event is further from 0 than an hour
-and than the span of all the others.
+and than the span of all the others. Beyond METRICS: a time that no clock of this century shows,
+or a duration longer than any capture, would spoil every sum it is in; and device work that names
+no device cannot be accounted for.
 """
 
 from __future__ import annotations
@@ -13,9 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope import schema
-from kernelscope.trace import Array, Categorical, ColumnData, Table, is_missing, missing_value
+from kernelscope.trace import Array, Categorical, ColumnData, Table, is_missing
 
 HOUR_NS = 3_600_000_000_000
+
+LATEST_NS = 1 << 62
+"""A time beyond this, in either direction, is none: Unix time in ns reaches it in 2116."""
+
+LONGEST_NS = 1 << 53
+"""104 days: no event lasts longer, and sums of a thousand such still fit."""
+
+DEVICE_TABLES = ("kernels", "copies", "graphs")
 
 EVENT_TABLES = ("kernels", "api_calls", "copies", "graphs", "syncs", "ranges", "overheads")
 
@@ -24,6 +34,9 @@ REASONS = (
     "its end lies before its start",
     "its end is 0",
     "its start is 0 beside events of another epoch",
+    "its time is one that no clock shows",
+    "it lasts longer than 104 days",
+    "it names no device",
 )
 
 
@@ -73,19 +86,29 @@ def _other_epoch(tables: Mapping[str, Table]) -> bool:
 def _reasons(table: Table, other_epoch: bool) -> npt.NDArray[np.int8] | None:
     """Return an index into REASONS per row, −1 for a sound one; None where all are sound."""
     start, end = table["start_ns"], table["end_ns"]
-    cannot = (end < start) | (start == missing_value(start.dtype))
-    cannot |= end == 0
-    if other_epoch:
-        cannot |= start == 0
-    if not cannot.any():
+    rules = [
+        (6, _nowhere(table)),
+        (5, end - start > LONGEST_NS),
+        (3, start == 0 if other_epoch else None),
+        (1, end < start),
+        (2, end == 0),  # also where the profiler had no times at all, and wrote 0 and 0
+        (4, (abs(start) > LATEST_NS) | (abs(end) > LATEST_NS)),
+        (0, is_missing(start) | is_missing(end)),
+    ]
+    broken = [(number, rows) for number, rows in rules if rows is not None and rows.any()]
+    if not broken:
         return None
     reason = np.full(len(table), -1, dtype=np.int8)
-    if other_epoch:
-        reason[start == 0] = 3
-    reason[end < start] = 1
-    reason[end == 0] = 2  # also where the profiler had no times at all, and wrote 0 and 0
-    reason[is_missing(start) | is_missing(end)] = 0
+    for number, rows in broken:  # the last that holds is the reason
+        reason[rows] = number
     return reason
+
+
+def _nowhere(table: Table) -> npt.NDArray[np.bool_] | None:
+    """Return which rows of device work name no device."""
+    if table.schema.name not in DEVICE_TABLES:
+        return None
+    return is_missing(table["device_id"])
 
 
 def _listed(lists: list[tuple[str, Table, npt.NDArray[np.int8], Array]]) -> Table:

@@ -7,11 +7,13 @@ it a file, does it begin as an SQLite database, is it as long as its header says
 from __future__ import annotations
 
 import difflib
+import shlex
 from pathlib import Path
 
 from kernelscope.errors import DamagedFileError, NeedsExportError, NotATraceError, TraceFileError
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 HEADER_BYTES = 4096
 
 NSYS_REPORTS = (".nsys-rep", ".qdrep")
@@ -19,7 +21,7 @@ NSYS_REPORTS = (".nsys-rep", ".qdrep")
 
 EXPORT_AGAIN = (
     "Export it again: nsys export --type sqlite --force-overwrite true --output TRACE.sqlite "
-    "REPORT.nsys-rep"
+    "REPORT.nsys-rep (or copy it again, if it was whole elsewhere)."
 )
 
 
@@ -35,8 +37,15 @@ def existing_file(path: Path) -> None:
     try:
         if path.is_dir():
             raise NotATraceError(f"{path} is a folder, not a trace file.", _traces_in(path))
+        if path.is_symlink() and not path.exists():
+            raise TraceFileError(f"{path} is a link to {path.readlink()}, which does not exist.")
         if not path.exists():
             raise TraceFileError(f"There is no file {path}.", _nearest_file(path))
+        if not path.is_file():
+            raise NotATraceError(
+                f"{path} is a pipe or a device, not a file.",
+                "A trace is read in any order: save it to a file first.",
+            )
         if path.stat().st_size == 0:
             raise DamagedFileError(
                 f"{path} is empty: 0 bytes.", f"The export was interrupted. {EXPORT_AGAIN}"
@@ -67,6 +76,15 @@ def _nearest_file(path: Path) -> str:
     return f"Did you mean {folder / close[0]}?" if close else f"Look what there is: ls {folder}"
 
 
+def is_report(path: Path) -> bool:
+    """Return whether `path` is a report that only `nsys` can open: by suffix and by content."""
+    if path.suffix.lower() not in NSYS_REPORTS:
+        return False
+    with path.open("rb") as file:
+        head = file.read(len(LFS_POINTER))
+    return not head.startswith((SQLITE_MAGIC, LFS_POINTER))
+
+
 def sqlite_database(path: Path) -> None:
     """Check that `path` begins as an SQLite database and is as long as its header says.
 
@@ -84,16 +102,17 @@ def sqlite_database(path: Path) -> None:
 
 def _refuse(path: Path, head: bytes) -> None:
     suffix = path.suffix.lower()
-    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+    if head.startswith(LFS_POINTER):
         raise NotATraceError(
             f"{path} is a Git LFS pointer: the trace itself was never downloaded.",
-            f"Fetch it: git lfs pull --include {path.name!r}",
+            f"Fetch it: git lfs pull --include {shlex.quote(path.name)}",
         )
     if suffix == ".qdstrm":
         raise NeedsExportError(
             f"{path} is a raw Nsight Systems stream (.qdstrm): its import did not finish.",
-            f"Import it where it was recorded: QdstrmImporter --input-file {path.name}, then "
-            f"nsys export --type sqlite {path.stem}.nsys-rep",
+            "Import it where it was recorded: "
+            f"{shlex.join(['QdstrmImporter', '--input-file', str(path)])}, then "
+            f"{shlex.join(['nsys', 'export', '--type', 'sqlite', f'{path.stem}.nsys-rep'])}",
         )
     if suffix == ".ncu-rep" or head.startswith(b"NVR\x00"):
         raise NotATraceError(
@@ -153,5 +172,5 @@ def _check_length(path: Path, head: bytes) -> None:
         raise DamagedFileError(
             f"{path} is truncated: its header promises {pages * page_size:,} bytes, the file has "
             f"{size:,}.",
-            f"Copy it again, or: {EXPORT_AGAIN}",
+            EXPORT_AGAIN,
         )

@@ -11,6 +11,7 @@ anything is unusual, through the ``sqlite3`` module, which is slow and always ri
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -31,14 +32,10 @@ from kernelscope.parsers.columns import (
     RawColumn,
     affinity,
 )
+from kernelscope.parsers.sniff import EXPORT_AGAIN
 from kernelscope.trace import Categorical
 
 __all__ = ["Numbers", "RawColumn", "Read", "SqliteFile", "connect", "read_with_sqlite3"]
-
-EXPORT_AGAIN = (
-    "Export it again: nsys export --type sqlite --force-overwrite true FILE.nsys-rep "
-    "(or copy it again, if it was complete elsewhere)."
-)
 
 _ROWS_AT_ONCE = 8192
 
@@ -151,7 +148,7 @@ def _rows(columns: Mapping[str, RawColumn]) -> int:
 
 def connect(path: Path) -> sqlite3.Connection:
     r"""Open `path` read-only; text that is not UTF-8 keeps its bytes as ``\xNN`` escapes."""
-    uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
     if not pending_write(path):
         uri += "&immutable=1"
     connection = sqlite3.connect(uri, uri=True)

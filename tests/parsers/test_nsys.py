@@ -175,3 +175,78 @@ def test_a_table_without_rows_is_recorded_and_an_absent_one_is_not(
     trace = ks.read(path)
     assert len(trace.copies) == 0
     assert trace.recorded("copies") is not lazy
+
+
+def relaxed(table: str) -> list[str]:
+    """Statements after which any value may stand in any column of `table`."""
+    return [
+        f"CREATE TABLE loose AS SELECT * FROM {table}",
+        f"DROP TABLE {table}",
+        f"ALTER TABLE loose RENAME TO {table}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("deviceId = NULL", "it names no device"),
+        ("deviceId = 'gpu'", "it names no device"),
+        ("start = NULL", "no start or end recorded"),
+        ('"end" = 1000000000000000000', "it lasts longer than 104 days"),
+        ("start = -9200000000000000000", "its time is one that no clock shows"),
+        ('"end" = 50', "its end lies before its start"),
+    ],
+)
+def test_kernels_that_cannot_be_are_quarantined(tmp_path: Path, change: str, reason: str) -> None:
+    kernel = "CUPTI_ACTIVITY_KIND_KERNEL"
+    path = written(tmp_path, *relaxed(kernel), f"UPDATE {kernel} SET {change}")
+    trace = ks.read(path)
+    assert len(trace.kernels) == 0
+    assert trace.quarantine.texts("reason") == [reason]
+    assert ks.analyze(trace).ok
+
+
+@pytest.mark.parametrize("value", ["'--5'", "'²'", "1e300", "9e999", "-7", "0", "NULL", "X'00'"])
+@pytest.mark.parametrize("column", ["gridX", "blockZ", "registersPerThread", "streamId"])
+def test_numbers_that_cannot_be_are_missing(tmp_path: Path, column: str, value: str) -> None:
+    kernel = "CUPTI_ACTIVITY_KIND_KERNEL"
+    path = written(tmp_path, *relaxed(kernel), f"UPDATE {kernel} SET {column} = {value}")
+    analysis = ks.analyze(ks.read(path))
+    assert analysis.kernels.values("total_ns") == [100]
+    (fill,) = analysis.devices.values("sm_fill")
+    assert fill is None or 0 <= fill <= 1
+
+
+@pytest.mark.parametrize("value", ["'many'", "9e999", "-1", "9223372036854775807"])
+def test_sizes_that_cannot_be_are_missing(tmp_path: Path, value: str) -> None:
+    plan = oracle.Run().copy(100, 200, "HtoD", call=(40, 50)).plan()
+    path = oracle.write(plan, tmp_path / "t.sqlite", generation="2025.5")
+    with sqlite3.connect(path) as db:
+        for statement in relaxed("CUPTI_ACTIVITY_KIND_MEMCPY"):
+            db.execute(statement)
+        db.execute(f"UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET bytes = {value}")
+    db.close()
+    (row,) = ks.metrics.copies(ks.read(path)).records()
+    assert row["bytes"] is None
+    assert row["bytes_per_s"] is None
+    assert row["total_ns"] == 100
+
+
+@pytest.mark.parametrize("column", ["smCount", "clockRate", "name", "uuid", "cuDevice", "id"])
+@pytest.mark.parametrize("value", ["'x'", "1.5", "NULL", "-3", "X'ff'"])
+def test_gpu_facts_of_the_wrong_kind_are_missing(tmp_path: Path, column: str, value: str) -> None:
+    gpu = "TARGET_INFO_GPU"
+    path = written(tmp_path, *relaxed(gpu), f"UPDATE {gpu} SET {column} = {value}")
+    assert len(ks.analyze(ks.read(path)).devices) == 1
+
+
+def test_an_export_without_devices_says_what_was_assumed(tmp_path: Path) -> None:
+    kernel = "CUPTI_ACTIVITY_KIND_KERNEL"
+    path = written(tmp_path, f"ALTER TABLE {kernel} DROP COLUMN deviceId")
+    trace = ks.read(path)
+    assert "taken to be on device 0" in trace.capture.warnings[0]
+
+
+def test_what_was_traced_and_saw_nothing_needs_no_advice(tmp_path: Path) -> None:
+    advice = {e.table: e.how_to_record for e in ks.read(written(tmp_path)).capture.not_recorded}
+    assert advice["copies"] == ""

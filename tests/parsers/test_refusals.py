@@ -156,12 +156,36 @@ def test_a_report_without_nsys_is_answered_with_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    report = tmp_path / "run.nsys-rep"
+    report = tmp_path / "a run.nsys-rep"
     report.write_bytes(b"\x01")
     with pytest.raises(NeedsExportError) as caught:
         ks.read(report)
     assert "nsys export --type sqlite" in caught.value.hint
-    assert "run.sqlite run.nsys-rep" in caught.value.hint
+    assert f"'{tmp_path}/a run.sqlite' '{report}'" in caught.value.hint  # ready to paste
+
+
+def test_a_report_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+    small_export(tmp_path / "named.nsys-rep")
+    assert len(ks.read(tmp_path / "named.nsys-rep").kernels) == 3000
+    written("pointer.nsys-rep", LFS)(tmp_path)
+    with pytest.raises(NotATraceError, match="Git LFS pointer"):
+        ks.read(tmp_path / "pointer.nsys-rep")
+
+
+def test_pipes_dangling_links_and_no_name_are_told_apart(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.sqlite")
+    with pytest.raises(NotATraceError, match="a pipe or a device"):
+        ks.read(tmp_path / "pipe.sqlite")
+    (tmp_path / "link.sqlite").symlink_to(tmp_path / "gone.sqlite")
+    with pytest.raises(TraceFileError, match=r"a link to .*gone\.sqlite, which does not exist"):
+        ks.read(tmp_path / "link.sqlite")
+    with pytest.raises(TraceFileError, match="the path is empty"):
+        ks.read("")
+
+
+def test_a_name_that_is_not_utf8_is_read(tmp_path: Path) -> None:
+    small_export(tmp_path / "t.sqlite").rename(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.sqlite"))
+    assert len(ks.read(next(tmp_path.iterdir())).kernels) == 3000
 
 
 def fake_nsys(folder: Path, script: str) -> None:
