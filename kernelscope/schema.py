@@ -177,6 +177,40 @@ COPIES = TableSchema(
     ),
 )
 
+GRAPHS = TableSchema(
+    "graphs",
+    "Which CUDA graphs ran as one opaque unit, without a row per node?",
+    (
+        _START,
+        _END,
+        _PROCESS,
+        _DEVICE,
+        _CONTEXT,
+        _STREAM,
+        _CORRELATION,
+        _int("graph_id", "id", "the graph that was instantiated", optional=True),
+        _int("graph_exec_id", "id", "the instance that ran", optional=True),
+    ),
+)
+
+GRAPH_NODES = TableSchema(
+    "graph_nodes",
+    "When were the nodes of CUDA graphs made, and of which node is each a clone?",
+    (
+        _START,
+        _END,
+        _PROCESS,
+        _THREAD,
+        _int("graph_node_id", "id", "the node that executions name"),
+        _int(
+            "original_graph_node_id",
+            "id",
+            "the captured node that it was cloned from",
+            optional=True,
+        ),
+    ),
+)
+
 SYNCS = TableSchema(
     "syncs",
     "Which synchronisations did CUDA record?",
@@ -317,6 +351,8 @@ CANONICAL: tuple[TableSchema, ...] = (
     KERNELS,
     API_CALLS,
     COPIES,
+    GRAPHS,
+    GRAPH_NODES,
     SYNCS,
     RANGES,
     DEVICES,

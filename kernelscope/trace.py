@@ -318,6 +318,8 @@ class Trace:
     kernels: Table = Table.empty(schema.KERNELS)
     api_calls: Table = Table.empty(schema.API_CALLS)
     copies: Table = Table.empty(schema.COPIES)
+    graphs: Table = Table.empty(schema.GRAPHS)
+    graph_nodes: Table = Table.empty(schema.GRAPH_NODES)
     syncs: Table = Table.empty(schema.SYNCS)
     ranges: Table = Table.empty(schema.RANGES)
     devices: Table = Table.empty(schema.DEVICES)

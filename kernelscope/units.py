@@ -38,6 +38,16 @@ def durations(values: Sequence[Number]) -> list[str]:
     return _column(values, _TIME)
 
 
+def moment(ns: int) -> str:
+    """Return a moment of a trace in seconds to the microsecond, which ``--between`` takes."""
+    return f"{ns / 1e9:.6f} s"
+
+
+def quantity(number: int, noun: str) -> str:
+    """Return a number of things: ``1 kernel``, ``28,674 kernels``."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def size(bytes_: Number) -> str:
     """Return a number of bytes as text: ``2**30`` → ``1.000 GiB``."""
     return _scaled(bytes_, _BYTES)
@@ -127,23 +137,27 @@ def _column(values: Sequence[Number], scales: _Scales) -> list[str]:
 
 
 def _common(present: Sequence[float], scales: _Scales) -> tuple[float, str, int] | None:
-    """Return the largest unit that suits every value, with its decimals; None if there is none.
+    """Return the unit that suits every value, with its decimals; None if there is none.
 
     A unit suits if the smallest value keeps two significant digits while the largest needs no
-    more than five.
+    more than five. One that keeps three digits of the smallest is better, then the largest.
     """
     if not present:
         return None
     low, high = min(present), max(present)
-    for factor, unit in reversed(scales):
+    best, most = None, 0
+    for factor, unit in scales:
         if high < factor:
-            continue
+            break
+        room = min(_MOST_DECIMALS, _MOST_DIGITS - len(f"{high / factor:.0f}"))
+        magnitude = math.floor(math.log10(low / factor))
+        decimals = max(_decimals(high / factor), min(room, 2 - magnitude), 0)
         if factor == 1 and all(float(value).is_integer() for value in present):
-            return (factor, unit, 0) if high < 10**_MOST_DIGITS else None
-        decimals = max(_decimals(high / factor), 1 - math.floor(math.log10(low / factor)))
-        if decimals <= min(_MOST_DECIMALS, _MOST_DIGITS - len(f"{high / factor:.0f}")):
-            return factor, unit, decimals
-    return None
+            decimals, magnitude = 0, 2  # whole: nothing is lost
+        kept = min(3, decimals + magnitude + 1)
+        if decimals <= room and kept >= max(2, most):
+            best, most = (factor, unit, decimals), kept
+    return best
 
 
 def texts(values: Sequence[Any], unit: str) -> list[str]:

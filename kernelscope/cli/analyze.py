@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernelscope.cli.allocator import keep_freed_memory
 from kernelscope.cli.formats import DEFAULT_TABLE, FORMATS, Request, checked, render
 from kernelscope.cli.options import Between, selection
 from kernelscope.cli.output import emit
@@ -64,7 +65,7 @@ def command(
     strict: bool,
     **options: Any,
 ) -> int:
-    r"""Say where the time of a trace went.
+    """Say where the time of a trace went.
 
     The report: what was captured, where device time goes, top kernels, copies, CUDA calls,
     idle gaps, streams, and whether the figures can be trusted.
@@ -78,9 +79,10 @@ def command(
       kernelscope analyze trace.sqlite --between 1.5s,2s --device 0
       kernelscope analyze trace.sqlite --format json --output trace.json
       kernelscope analyze trace.sqlite --format csv --output tables/
-    """
+    """  # noqa: D301 - click wants the control character
     request = Request(**options)
     target = checked(request, file)
+    keep_freed_memory()
     with progress(3) as step:
         step(f"Reading {os.path.basename(file)}")
         from kernelscope.metrics.analysis import analyze  # noqa: PLC0415 - not for --help

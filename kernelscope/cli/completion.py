@@ -19,7 +19,7 @@ SHELLS = {
 @click.command("completion")
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 def command(shell: str) -> int:
-    r"""Print the completion script of a shell.
+    """Print the completion script of a shell.
 
     It completes commands, options, and the names of tables.
 
@@ -28,7 +28,7 @@ def command(shell: str) -> int:
       bash  eval "$(kernelscope completion bash)"    # in ~/.bashrc
       zsh   eval "$(kernelscope completion zsh)"     # in ~/.zshrc, after compinit
       fish  kernelscope completion fish > ~/.config/fish/completions/kernelscope.fish
-    """
+    """  # noqa: D301 - click wants the control character
     from click.shell_completion import get_completion_class  # noqa: PLC0415 - not for --help
 
     from kernelscope.cli import COMPLETION_VARIABLE, NAME, cli  # noqa: PLC0415 - a circle else

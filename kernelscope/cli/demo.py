@@ -9,6 +9,7 @@ import click
 from kernelscope.cli.output import destination
 from kernelscope.errors import OutputError
 
+SCENE = "resnet"
 DEFAULT = "kernelscope-demo.sqlite"
 
 
@@ -27,14 +28,14 @@ def command(ctx: click.Context, output: str | None, force: bool) -> int:
 
     The trace is made up, not measured; its layout is that of an Nsight Systems export.
     """
+    from kernelscope import oracle  # noqa: PLC0415 - not for --help
     from kernelscope.cli.analyze import command as analyze  # noqa: PLC0415
-    from kernelscope.oracle import write_sample  # type: ignore[attr-defined]  # noqa: PLC0415
 
     path = destination(output or DEFAULT, "") or Path(DEFAULT)
     # The default file is our own and may be made again; what a user names may be dear.
     if output is not None and path.exists() and not force:
         raise OutputError(f"--output {output} exists.", "Choose another file, or add --force.")
-    write_sample(path)
+    oracle.write(oracle.SCENES[SCENE](), path, overwrite=True)
     click.echo(f"Wrote a sample trace; now running: kernelscope analyze {path}", err=True)
     code: int = ctx.invoke(analyze, file=str(path))
     return code

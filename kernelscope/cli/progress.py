@@ -71,6 +71,7 @@ class _Bar:
         self._update = lambda: shown.update(task, description=self._what, completed=self._begun - 1)
         self._hide = shown.stop
         shown.start()
+        self._update()  # a step may have begun while the bar was made
 
     def hide(self) -> None:
         if self._hide:

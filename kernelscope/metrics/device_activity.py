@@ -45,7 +45,7 @@ class Activity:
     starts, ends : ndarray of int64, shape (n,)
         Of the kernel executions, ordered.
     compute, communication, graphs, copies, memsets : Pieces
-        The five classes of activity. No parser delivers graphs traced as one unit yet.
+        The five classes of activity.
     fill : (float, int)
         Σ fill · ns and Σ ns of the executions whose fill is known.
     """
@@ -80,6 +80,11 @@ def by_lane(
     for key, rows in zip(groups.keys, groups.rows(), strict=True):
         lane = (key[0], key[1] or 0)
         parts[lane] |= _kernels(trace.kernels, rows, window, communicates, described[lane])
+
+    groups = lanes_of(trace.graphs)
+    for key, rows in zip(groups.keys, groups.rows(), strict=True):
+        start, end, _ = _inside(trace.graphs, rows, window)
+        parts[key[0], key[1] or 0] |= {"graphs": union(start, end)}
 
     copies = trace.copies
     occupying = on_device(copies)

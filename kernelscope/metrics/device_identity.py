@@ -89,7 +89,7 @@ def identify(trace: Trace) -> Identity:
     copies = trace.copies
     occupying = on_device(copies)
     used = copies if occupying is None else copies.take(occupying)
-    found = {*lanes_of(trace.kernels).keys, *lanes_of(used).keys}
+    found = {key for table in (trace.kernels, used, trace.graphs) for key in lanes_of(table).keys}
     lanes: list[Lane] = [(process, device or 0) for process, device in found]
     rows = trace.devices.records()
     uuids = _uuid_of_gpu(rows)

@@ -47,7 +47,7 @@ def streams(
 ) -> Table:
     """How busy is each CUDA stream?
 
-    Busiest first. Every stream with kernels or copies on a device has a row, whether it is
+    Busiest first. Every stream with kernels, graphs or copies on a device has a row, whether it is
     active in the window or not. `exclusive_ns` compares with the streams of all processes on
     the same physical device.
 
@@ -63,7 +63,8 @@ def streams(
     window = window or whole(trace)
     copies = trace.copies
     occupying = on_device(copies)
-    tables = [trace.kernels, copies if occupying is None else copies.take(occupying)]
+    used = copies if occupying is None else copies.take(occupying)
+    tables = [trace.kernels, used, trace.graphs]
     groups = [group(*(table[name] for name in _IDS)) for table in tables]
     keys = sorted({key for each in groups for key in each.keys}, key=_ranked)
     number = {key: i for i, key in enumerate(keys)}

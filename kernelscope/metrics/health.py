@@ -165,6 +165,22 @@ def _shared_devices(trace: Trace) -> list[Finding]:
     ]
 
 
+def _opaque_graphs(trace: Trace) -> list[Finding]:
+    count = len(trace.graphs)
+    if not count:
+        return []
+    return [
+        (
+            "opaque_graphs",
+            "warning",
+            count,
+            f"{count:,} CUDA graph launches were traced as one unit each: their time is busy, but "
+            "the kernels inside are unknown and in no kernel figure. Record with "
+            "nsys profile --cuda-graph-trace=node to see them.",
+        )
+    ]
+
+
 def _not_recorded(trace: Trace) -> list[Finding]:
     return [
         (
@@ -182,6 +198,7 @@ def _doubts(trace: Trace) -> list[Finding]:
 
 
 EXAMINATIONS: tuple[Callable[[Trace], list[Finding]], ...] = (
-    _quarantined, _launches, _identity, _shared_devices, _doubts, _not_recorded,
+    _quarantined, _launches, _identity, _shared_devices, _opaque_graphs, _doubts,
+    _not_recorded,
 )  # fmt: skip
 """Every examination of a trace; a new one is a function and a line here."""

@@ -11,8 +11,10 @@ from kernelscope.errors import NotRecordedError, SelectionError
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Table, Trace, distinct, is_missing
 
-BY_PROCESS = ("kernels", "api_calls", "copies", "syncs", "ranges", "overheads")
-BY_DEVICE = ("kernels", "copies")
+BY_PROCESS = (
+    "kernels", "api_calls", "copies", "graphs", "graph_nodes", "syncs", "ranges", "overheads",
+)  # fmt: skip
+BY_DEVICE = ("kernels", "copies", "graphs")
 
 
 def select(trace: Trace, processes: Sequence[int] = (), devices: Sequence[int] = ()) -> Trace:

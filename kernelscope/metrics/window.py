@@ -39,7 +39,7 @@ def whole(trace: Trace) -> Window:
 
     A trace without either has an empty window at 0.
     """
-    tables = [t for t in (trace.kernels, trace.copies, trace.api_calls) if len(t)]
+    tables = [t for t in (trace.kernels, trace.copies, trace.graphs, trace.api_calls) if len(t)]
     if not tables:
         return Window(0, 0, "no CUDA activity recorded")
     start = min(int(t["start_ns"].min()) for t in tables)

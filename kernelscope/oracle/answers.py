@@ -18,7 +18,7 @@ from kernelscope.oracle.device_answers import activities_of, device_answers
 from kernelscope.oracle.events import Call, Copy, Kernel, Memset, OsCall, Overhead, Range, Sync
 from kernelscope.oracle.plan import Events, Plan
 from kernelscope.oracle.range_answers import iteration_answers, range_answers
-from kernelscope.oracle.statistics import summary
+from kernelscope.oracle.summaries import summary
 from kernelscope.trace import Categorical
 
 Answers = dict[str, Any]

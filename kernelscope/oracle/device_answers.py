@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelscope.oracle.events import COMMUNICATION_PREFIXES, Copy, Kernel, Memset
-from kernelscope.oracle.plan import Plan
+from kernelscope.oracle.plan import Device, Plan
 from kernelscope.oracle.sweep import (
     Activity,
     concurrency,
@@ -23,7 +23,10 @@ Answers = dict[str, Any]
 Pair = tuple[int, int]
 
 MARK = -1
-"""Stream of the mark that a peer copy leaves on the device that did not issue it."""
+"""Stream of the mark that a peer copy leaves on the device that did not issue it.
+
+A mark occupies the GPU; it is no activity of the (process, ordinal) pair there.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +64,23 @@ def _activity(row: Kernel | Copy | Memset, what: str) -> Activity:
 
 
 def physical_devices(plan: Plan, activities: Sequence[Activity], generation: str) -> list[Physical]:
-    """Return which pairs are known to be one GPU.
+    """Return which pairs are known to be one GPU: GPUs by id, then those known by ordinal only.
 
     From 2025 on an export says which GPU each (process, ordinal) is. Before, an ordinal that a
     single process uses is taken for a GPU, and ordinals that several use stay apart, unnamed.
     """
-    pairs = sorted({(each.process, each.device) for each in activities})
+    pairs = sorted({(each.process, each.device) for each in activities if each.stream != MARK})
     gpu_of = {(device.process, device.ordinal): device.gpu for device in plan.devices}
     if generation == "2025.5":
         groups: dict[int, list[Pair]] = defaultdict(list)
         for pair in pairs:
             groups[gpu_of[pair]].append(pair)
-        found = [
-            Physical(str(plan.gpus[gpu].id), plan.gpus[gpu].name, tuple(mine))
-            for gpu, mine in groups.items()
+        return [
+            Physical(plan.gpus[gpu].uuid, plan.gpus[gpu].name, tuple(mine))
+            for gpu, mine in sorted(groups.items(), key=lambda item: plan.gpus[item[0]].id)
         ]
-        return sorted(found, key=lambda device: device.pairs)
     ordinals = [ordinal for _, ordinal in pairs]
+    pairs = sorted(pairs, key=lambda pair: (ordinals.count(pair[1]) > 1, pair[1], pair[0]))
     return [
         Physical(
             str(ordinal) if ordinals.count(ordinal) == 1 else None,
@@ -110,42 +113,82 @@ def device_answers(
     window : (int, int)
         ``[start, end)`` in ns.
     """
-    devices, processes, streams, all_gaps, shared = [], [], [], [], []
-    for index, physical in enumerate(physical_devices(plan, activities, generation)):
-        mine = [each for each in activities if (each.process, each.device) in physical.pairs]
-        time, pauses = _device_time(mine, window)
-        devices.append(
-            {
-                "physical_id": physical.id,
-                "device_ids": [{"process_id": p, "device_id": d} for p, d in physical.pairs],
-                "name": physical.name,
-                **time,
-            }
-        )
-        all_gaps += [_gap(None, None, index, pause) for pause in pauses]
-        together = _together(mine, window)
-        shared += [{"device": index, "overlap_ns": together}] if together else []
-        for process, device in physical.pairs:
-            own = [each for each in mine if (each.process, each.device) == (process, device)]
-            time, pauses = _device_time(own, window)
-            processes.append(
-                {
-                    "process_id": process,
-                    "device_id": device,
-                    "name": physical.name,
-                    "other_process_ns": _only_others(mine, process, window),
-                    **time,
-                }
-            )
-            all_gaps += [_gap(process, device, index, pause) for pause in pauses]
-        streams += _streams(mine, window)
+    found = [
+        (index, physical, _on(plan, activities, physical, generation))
+        for index, physical in enumerate(physical_devices(plan, activities, generation))
+    ]
+    processes = [
+        _process(physical, pair, mine, window)
+        for _, physical, mine in found
+        for pair in physical.pairs
+    ]
+    streams = [
+        row
+        for _, _, mine in found
+        for row in _streams([each for each in mine if each.stream != MARK], window)
+    ]
+    together = [(index, _together(mine, window)) for index, _, mine in found]
     return {
-        "devices": devices,
+        "devices": [_device(physical, mine, window) for _, physical, mine in found],
         "device_processes": sorted(processes, key=lambda r: (r["process_id"], r["device_id"])),
         "streams": sorted(streams, key=lambda r: [r[key] for key in STREAM_KEY]),
-        "gaps": all_gaps,
-        "shared_devices": shared,
+        "gaps": [gap for each in found for gap in _all_gaps(*each, window)],
+        "shared_devices": [
+            {"device": index, "overlap_ns": time} for index, time in together if time
+        ],
     }
+
+
+def _device(physical: Physical, mine: Sequence[Activity], window: tuple[int, int]) -> Answers:
+    return {
+        "physical_id": physical.id,
+        "device_ids": [{"process_id": p, "device_id": d} for p, d in physical.pairs],
+        "name": physical.name,
+        **_device_time(mine, window),
+    }
+
+
+def _process(
+    physical: Physical, pair: Pair, mine: Sequence[Activity], window: tuple[int, int]
+) -> Answers:
+    return {
+        "process_id": pair[0],
+        "device_id": pair[1],
+        "name": physical.name,
+        "other_process_ns": _only_others(mine, pair[0], window),
+        **_device_time(_own(mine, pair), window),
+    }
+
+
+def _own(activities: Sequence[Activity], pair: Pair) -> list[Activity]:
+    return [
+        each for each in activities if (each.process, each.device) == pair and each.stream != MARK
+    ]
+
+
+def _all_gaps(
+    index: int, physical: Physical, mine: Sequence[Activity], window: tuple[int, int]
+) -> list[Answers]:
+    """Return the gaps of a GPU (process and ordinal null), and those of each of its pairs."""
+    rows = [_gap(None, None, index, pause) for pause in gaps(inside(mine, *window))]
+    for process, device in physical.pairs:
+        pauses = gaps(inside(_own(mine, (process, device)), *window))
+        rows += [_gap(process, device, index, pause) for pause in pauses]
+    return rows
+
+
+def _on(
+    plan: Plan, activities: Sequence[Activity], physical: Physical, generation: str
+) -> list[Activity]:
+    """Return what occupies a GPU, marks included where the export says which GPU they mean."""
+    gpus = {device.gpu for device in plan.devices if _pair(device) in physical.pairs}
+    meant = {_pair(device) for device in plan.devices if device.gpu in gpus}
+    pairs = meant if generation == "2025.5" else set(physical.pairs)
+    return [each for each in activities if (each.process, each.device) in pairs]
+
+
+def _pair(device: Device) -> Pair:
+    return (device.process, device.ordinal)
 
 
 STREAM_KEY: tuple[str, ...] = ("process_id", "device_id", "context_id", "stream_id")
@@ -163,9 +206,7 @@ def _gap(process: int | None, device: int | None, index: int, pause: tuple[int, 
     }
 
 
-def _device_time(
-    activities: Sequence[Activity], window: tuple[int, int]
-) -> tuple[Answers, list[tuple[int, int]]]:
+def _device_time(activities: Sequence[Activity], window: tuple[int, int]) -> Answers:
     start, end = window
     mine = inside(activities, start, end)
     cut = pieces(mine, start, end)
@@ -173,7 +214,7 @@ def _device_time(
     pauses = gaps(mine)
     first = min((each.start for each in mine), default=end)
     last = max((each.end for each in mine), default=end)
-    time = {
+    return {
         "window_ns": end - start,
         "busy_ns": end - start - classes["idle"],
         "kernel_ns": time_with(cut, "compute", "communication"),
@@ -186,7 +227,6 @@ def _device_time(
         "concurrency": concurrency(cut),
         "partition": {f"{name}_ns": length for name, length in classes.items()},
     }
-    return time, pauses
 
 
 def _only_others(activities: Sequence[Activity], process: int, window: tuple[int, int]) -> int:
@@ -210,7 +250,7 @@ def _streams(activities: Sequence[Activity], window: tuple[int, int]) -> list[An
     mine = inside(activities, *window)
     cut = pieces(mine, *window)
     found = []
-    for key in sorted({_stream_key(each) for each in mine if each.stream != MARK}):
+    for key in sorted({_stream_key(each) for each in activities}):
         own = [each for each in mine if _stream_key(each) == key]
         busy = [piece for piece in cut if any(_stream_key(e) == key for e in piece.running)]
         found.append(

@@ -73,8 +73,8 @@ class Copy:
     context: int = 1
     stream: int = 7
     correlation: int = 0
-    src_memory: str = "Pinned"
-    dst_memory: str = "Device"
+    src_memory: str = "pinned"
+    dst_memory: str = "device"
     src_device: int | None = None
     src_context: int | None = None
     dst_device: int | None = None
@@ -96,7 +96,7 @@ class Memset:
     context: int = 1
     stream: int = 7
     correlation: int = 0
-    memory: str = "Device"
+    memory: str = "device"
 
 
 @dataclass(frozen=True, slots=True)

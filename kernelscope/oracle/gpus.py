@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,17 @@ class Gpu:
     copy_engines: int
     id: int = 0
     bus: str = "0000:01:00.0"
-    uuid: str = "00000000-0000-0000-0000-000000000000"
+    uuid: str = "00000000-0000-4000-8000-000000000000"
+
+
+def distinct(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """Return GPUs that can be told apart: as they are, or numbered in turn where ids repeat."""
+    if len({gpu.id for gpu in gpus}) == len(gpus):
+        return tuple(gpus)
+    return tuple(
+        replace(gpu, id=n, bus=f"0000:{n + 1:02x}:00.0", uuid=f"00000000-0000-4000-8000-{n:012x}")
+        for n, gpu in enumerate(gpus)
+    )
 
 
 A100 = Gpu(

@@ -144,9 +144,9 @@ class Machine:
         call = self.call(thread, "cudaMemcpyAsync", 7_000)
         rate = DEVICE_BYTES_PER_S if kind == "DtoD" else HOST_TO_DEVICE_BYTES_PER_S
         begin, end = self._run(stream, call, self.jitter(1_300 + size * 1e9 / rate, 0.04))
-        host = "Pageable" if pageable else "Pinned"
-        memories = {"HtoD": (host, "Device"), "DtoH": ("Device", host)}
-        source, target = memories.get(kind, ("Device", "Device"))
+        host = "pageable" if pageable else "pinned"
+        memories = {"HtoD": (host, "device"), "DtoH": ("device", host)}
+        source, target = memories.get(kind, ("device", "device"))
         if pageable:
             self.events[-1] = Call(
                 call.start, end + 3_000, call.name, self._process, thread, call.correlation

@@ -23,11 +23,11 @@ KERNEL_NAMES = (
     'odd, "name"\twith\nall',
 )
 COPY_KINDS = (
-    ("HtoD", "Pageable", "Device"),
-    ("HtoD", "Pinned", "Device"),
-    ("DtoH", "Device", "Pageable"),
-    ("DtoD", "Device", "Device"),
-    ("HtoH", "Pinned", "Pinned"),
+    ("HtoD", "pageable", "device"),
+    ("HtoD", "pinned", "device"),
+    ("DtoH", "device", "pageable"),
+    ("DtoD", "device", "device"),
+    ("HtoH", "pinned", "pinned"),
 )
 RANGE_NAMES = ("step 1", "step 2", "forward", "", 'näme, with "all"')
 FIRST_PROCESS = 500
@@ -99,7 +99,12 @@ def random_run(seed: int, *, bad_times: bool = True, peers: bool = False) -> Pla
 def _gpus(count: int, dice: Dice) -> tuple[Gpu, ...]:
     ids = _shuffled(count, dice)
     return tuple(
-        replace((A100, T4)[dice(2)], id=ids[n], bus=f"0000:{n:02x}:00.0", uuid=f"{n:08x}-0000-0000")
+        replace(
+            (A100, T4)[dice(2)],
+            id=ids[n],
+            bus=f"0000:{n:02x}:00.0",
+            uuid=f"{n:08x}-0000-4000-8000-{ids[n]:012x}",
+        )
         for n in range(count)
     )
 
@@ -141,7 +146,7 @@ def _launched(place: Place, correlation: int, luck: Luck) -> Iterator[Event]:
         yield Memset(start, end, bytes=4 * (1 + dice(9)), **where)
     elif kind == 7 and dice(2):
         migrated = where | {"context": 0, "stream": 0, "correlation": 0}
-        migrated |= {"src_memory": "Unknown", "dst_memory": "Unknown", "cause": "Page fault"}
+        migrated |= {"src_memory": "unknown", "dst_memory": "unknown", "cause": "page fault"}
         yield Copy(start, end, "unified DtoH", 65_536, **migrated, address=4096)
     else:
         name = "cudaMemcpyAsync"
@@ -160,7 +165,7 @@ def _copy(span: tuple[int, int], where: dict[str, Any], luck: Luck) -> Copy:
     start, end = span
     if luck.peers and where["device"] and luck.dice(2):
         ends = {"src_device": where["device"], "dst_device": 0}
-        return Copy(start, end, "PtoP", 512, **where, **ends, src_memory="Device")
+        return Copy(start, end, "PtoP", 512, **where, **ends, src_memory="device")
     kind, source, target = COPY_KINDS[luck.dice(len(COPY_KINDS))]
     size = 1 + luck.dice(5000)
     return Copy(start, end, kind, size, **where, src_memory=source, dst_memory=target)

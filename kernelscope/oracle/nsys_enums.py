@@ -7,7 +7,7 @@ from collections.abc import Mapping
 EnumRows = tuple[tuple[int, str, str], ...]
 
 COPY_KINDS: Mapping[str, int] = {
-    "Unknown": 0,
+    "unknown": 0,
     "HtoD": 1,
     "DtoH": 2,
     "HtoA": 3,
@@ -25,24 +25,24 @@ COPY_KINDS: Mapping[str, int] = {
 """Copy kind → ``copyKind``."""
 
 MEMORY_KINDS: Mapping[str, int] = {
-    "Pageable": 0,
-    "Pinned": 1,
-    "Device": 2,
-    "Array": 3,
-    "Managed": 4,
-    "Device Static": 5,
-    "Managed Static": 6,
-    "Unknown": 7,
+    "pageable": 0,
+    "pinned": 1,
+    "device": 2,
+    "array": 3,
+    "managed": 4,
+    "device static": 5,
+    "managed static": 6,
+    "unknown": 7,
 }
 """Kind of memory → ``srcKind``, ``dstKind``, ``memKind``. Not CUPTI's numbers."""
 
 MIGRATION_CAUSES: Mapping[str, int] = {
-    "Unknown": 0,
-    "User prefetch": 1,
-    "Page fault": 2,
-    "Speculative prefetch": 3,
-    "Eviction": 4,
-    "Access counters": 5,
+    "unknown": 0,
+    "prefetch": 1,
+    "page fault": 2,
+    "speculative prefetch": 3,
+    "eviction": 4,
+    "access counters": 5,
 }
 """Why unified memory migrated → ``migrationCause``."""
 
@@ -140,7 +140,7 @@ _COMMON: Mapping[str, EnumRows] = {
     "ENUM_CUDA_MEM_KIND": _numbered(
         _MEMORY,
         "PAGEABLE PINNED DEVICE ARRAY MANAGED DEVICE_STATIC MANAGED_STATIC UNKNOWN",
-        ",".join(MEMORY_KINDS),
+        "Pageable,Pinned,Device,Array,Managed,Device Static,Managed Static,Unknown",
     ),
     "ENUM_CUDA_SHARED_MEM_LIMIT_CONFIG": _numbered(
         "CUDA_SHARED_MEM_LIMIT_", "DEFAULT OPTIN", "Default,Opt in"

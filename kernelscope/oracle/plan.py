@@ -31,7 +31,7 @@ from kernelscope.oracle.events import (
     Switch,
     Sync,
 )
-from kernelscope.oracle.gpus import A100, Gpu
+from kernelscope.oracle.gpus import A100, Gpu, distinct
 from kernelscope.trace import Categorical
 
 Column = npt.NDArray[Any] | Categorical
@@ -210,7 +210,7 @@ class Setup:
     Attributes
     ----------
     gpus : tuple of Gpu
-        The machine's GPUs.
+        The machine's GPUs; numbered in turn where their ids repeat.
     devices : tuple of Device, optional
         Which GPU each process's ordinals stand for; by default the GPU of that number.
     threads : tuple of Thread
@@ -253,7 +253,7 @@ def assemble(tables: Mapping[str, Events], setup: Setup = PLAIN) -> Plan:
         **full,
         processes=tuple(Process(process) for process in processes),
         threads=(*setup.threads, *(Thread(*pair) for pair in seen if pair not in named)),
-        gpus=setup.gpus,
+        gpus=distinct(setup.gpus),
         devices=devices,
         end=_last(full) + 1_000_000,
         iteration_family=setup.iteration_family,

@@ -167,13 +167,13 @@ class Run:
 
 
 _MEMORIES: dict[str, tuple[str, str]] = {
-    "HtoD": ("Pinned", "Device"),
-    "DtoH": ("Device", "Pinned"),
-    "DtoD": ("Device", "Device"),
-    "PtoP": ("Device", "Device"),
-    "HtoH": ("Pinned", "Pinned"),
-    "unified HtoD": ("Unknown", "Unknown"),
-    "unified DtoH": ("Unknown", "Unknown"),
-    "unified DtoD": ("Unknown", "Unknown"),
+    "HtoD": ("pinned", "device"),
+    "DtoH": ("device", "pinned"),
+    "DtoD": ("device", "device"),
+    "PtoP": ("device", "device"),
+    "HtoH": ("pinned", "pinned"),
+    "unified HtoD": ("unknown", "unknown"),
+    "unified DtoH": ("unknown", "unknown"),
+    "unified DtoD": ("unknown", "unknown"),
 }
 """What is usually copied from and to, by kind."""

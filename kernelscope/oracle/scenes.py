@@ -189,10 +189,10 @@ def migrations() -> Plan:
     }
     for page in range(8):
         begin = 12_000 + 9_000 * page
-        cause, address = "Page fault", 0x7F00_0000_0000 + page * 65_536
+        cause, address = "page fault", 0x7F00_0000_0000 + page * 65_536
         run = run.copy(begin, begin + 4_000, "unified HtoD", cause=cause, address=address, **moved)
     return run.copy(
-        95_000, 99_000, "unified DtoH", cause="Eviction", address=0x7F00_0000_0000, **moved
+        95_000, 99_000, "unified DtoH", cause="eviction", address=0x7F00_0000_0000, **moved
     ).plan()
 
 

@@ -40,8 +40,15 @@ __all__ = ["Layout", "Stamp", "Unsupported", "read_columns"]
 
 _FLOAT = 7
 _FIRST_TEXT = 12
-_GIVE_BACK_CHUNKS = 64
-_WIDTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0], np.int64)
+# By serial type; the last one, of no use otherwise, also stands for −1: a value that is not there.
+_WIDTH = np.array([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0], np.uint8)
+# Bits behind the value when 4 or 8 bytes are fetched from where it begins.
+_SHIFT = {
+    item: np.array(
+        [min(8 * max(item - width, 0), 8 * item - 1) for width in _WIDTH.tolist()], f"i{item}"
+    )
+    for item in (4, 8)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ class StoredColumn:
         Which value of the record it is, counted from 0.
     declared : str
         Its `affinity`.
+    not_null : bool
+        Whether the schema forbids NULL; if there is one, the file is damaged.
     default : bool
         Whether rows that end before it have another value than NULL.
     is_rowid : bool
@@ -63,6 +72,7 @@ class StoredColumn:
 
     place: int
     declared: str
+    not_null: bool
     default: bool
     is_rowid: bool
 
@@ -97,9 +107,10 @@ class Layout:
             `name`, `type` and `rootpage` in the schema table.
         """
         rows = connection.execute(
-            "SELECT name, type, dflt_value, pk, hidden FROM pragma_table_xinfo(?)", (table,)
+            'SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?)',
+            (table,),
         ).fetchall()
-        keys = [name for name, _, _, pk, _ in rows if pk]
+        keys = [name for name, _, _, _, pk, _ in rows if pk]
         # A primary key that SQLite had to build an index for is a column of its own.
         rowid = (
             len(keys) == 1
@@ -111,10 +122,11 @@ class Layout:
             name: StoredColumn(
                 place,
                 affinity(declared or ""),
+                bool(not_null),
                 default is not None and default.upper() != "NULL",
-                rowid and name == keys[0] and declared.upper() == "INTEGER",
+                rowid and name == keys[0] and (declared or "").upper() == "INTEGER",
             )
-            for place, (name, declared, default, _, _) in enumerate(rows)
+            for place, (name, declared, not_null, default, _, _) in enumerate(rows)
         }
         refusal = ""
         if kind == "view":
@@ -157,10 +169,8 @@ def read_columns(
     builders = {name: ColumnBuilder(rows, column.declared) for name, column in columns.items()}
     if rows:
         rowids = any(column.is_rowid for column in columns.values())
-        for turn, cells in enumerate(chunks(pages, numbers, counts, rowids=rowids)):
+        for cells in chunks(pages, numbers, counts, rowids=rowids):
             _take(cells, columns, builders, pages.utf8)
-            if turn % _GIVE_BACK_CHUNKS == _GIVE_BACK_CHUNKS - 1:
-                pages.give_back()
     pages.give_back()
     _check_still(path, stamp)
     return {name: builder.done() for name, builder in builders.items()}
@@ -185,14 +195,15 @@ def _take(
             builder.numbers().add(cells.rowid)
             continue
         field = found[column.place]
-        lowest, highest = _extremes(field)
-        if lowest < 0 and column.default:
+        if field.lowest < 0 and column.default:
             raise Unsupported("rows older than a column with a default")
-        if highest <= 0:
+        if field.lowest <= 0 and column.not_null:
+            raise Unsupported("NULL where the schema forbids it")
+        if field.highest <= 0:
             builder.nulls(len(cells))
             continue
         try:
-            if highest >= _FIRST_TEXT:
+            if field.highest >= _FIRST_TEXT:
                 if not utf8:
                     raise Unsupported("text that is not in UTF-8")
                 _take_text(cells, field, builder)
@@ -200,12 +211,6 @@ def _take(
                 _take_numbers(cells, field, builder, column.declared == "REAL")
         except MixedKindsError:
             raise Unsupported("a column of both text and numbers") from None
-
-
-def _extremes(field: Field) -> tuple[int, int]:
-    if isinstance(field.serial, int):
-        return field.serial, field.serial
-    return int(field.serial.min()), int(field.serial.max())
 
 
 def _take_text(cells: Cells, field: Field, builder: ColumnBuilder) -> None:
@@ -227,46 +232,51 @@ def _take_text(cells: Cells, field: Field, builder: ColumnBuilder) -> None:
 
 def _take_numbers(cells: Cells, field: Field, builder: ColumnBuilder, real: bool) -> None:
     numbers = builder.numbers()
-    serial = field.serial
-    if isinstance(serial, int):
-        null = None
-        if serial in (8, 9) and not real:
-            numbers.repeat(serial - 8, len(cells))
-            return
-        floats = serial == _FLOAT
-        values = _floats(cells, field.at) if floats else _integers(cells, field.at, serial)
-    else:
-        null = serial <= 0
-        is_float = serial == _FLOAT
-        floats = bool(is_float.any())
-        if floats and not real and not (is_float | null).all():
-            raise Unsupported("a column of both integers and floats")
-        values = _integers(cells, field.at, serial)
-        if floats:
-            values = np.where(is_float, _floats(cells, field.at), values)
-            values[null] = 0
-    if real:
-        values = values.astype(np.float64, copy=False)
-    elif numbers.dtype is not None and (numbers.dtype.kind == "f") != floats:
+    serial, lowest, highest = field.serial, field.lowest, field.highest
+    if lowest == highest and lowest in (8, 9) and not real:
+        numbers.repeat(lowest - 8, len(cells))
+        return
+    null = serial <= 0 if isinstance(serial, np.ndarray) and lowest <= 0 else None
+    is_float = serial == _FLOAT
+    floats = highest >= _FLOAT and bool(np.any(is_float))
+    if floats and not real and not np.all(is_float if null is None else is_float | null):
         raise Unsupported("a column of both integers and floats")
+    if not real and numbers.dtype is not None and (numbers.dtype.kind == "f") != floats:
+        raise Unsupported("a column of both integers and floats")
+    values: npt.NDArray[Any]
+    if not floats:
+        values = _integers(cells, field)
+    elif isinstance(serial, int):
+        values = _floats(cells, field.at)
+    else:
+        values = np.where(is_float, _floats(cells, field.at), _integers(cells, field))
+        values[serial <= 0] = 0
     if floats and np.isnan(values).any():
         raise Unsupported("a float that is not a number")  # SQLite reads it as NULL
-    numbers.add(values, null)
+    numbers.add(values.astype(np.float64, copy=False) if real else values, null)
 
 
 def _floats(cells: Cells, at: Positions) -> npt.NDArray[np.float64]:
     return fetch(cells.data, at, 8).view(">f8")[:, 0].astype(np.float64)
 
 
-def _integers(cells: Cells, at: Positions, serial: Any) -> npt.NDArray[np.int64]:
-    """Fetch integers of 0 to 8 bytes: eight bytes from the value on, shifted right.
+def _integers(cells: Cells, field: Field) -> npt.NDArray[np.signedinteger[Any]]:
+    """Fetch integers of 0 to 8 bytes, in as narrow a type as holds the widest.
 
+    As many bytes as that are fetched from the value on, and shifted right by what is too much.
     What has no bytes gives 0, or 1 where the serial type says so.
     """
-    fetched = fetch(cells.data, at, 8).view(">i8")[:, 0].astype(np.int64)
-    width = _WIDTH[serial]
-    values: npt.NDArray[np.int64] = fetched >> np.minimum(64 - 8 * width, 63)
-    if not np.all(width):
-        values[width == 0] = 0
-        values += serial == 9
+    serial, at = field.serial, field.at
+    widest = int(_WIDTH[field.highest] if field.highest < 8 else np.max(_WIDTH.take(serial)))
+    values: npt.NDArray[np.signedinteger[Any]]
+    if widest <= 1:
+        values = cells.data[at].view(np.int8)
+    else:
+        item = 4 if widest <= 4 else 8
+        fetched = fetch(cells.data, at, item).view(f">i{item}")[:, 0]
+        values = fetched.astype(f"i{item}")
+        values >>= _SHIFT[item].take(serial)
+    if field.lowest <= 0 or field.highest >= 8:
+        np.putmask(values, _WIDTH.take(serial) == 0, 0)
+        values += np.equal(serial, 9)
     return values

@@ -37,6 +37,7 @@ SMALLEST_CELL = 4
 
 _TABLE_INTERIOR, _TABLE_LEAF = 5, 13
 _INDEX_PAGES = (2, 10)
+_PAGES_AT_ONCE = 1 << 16
 _DEEPEST = 20  # SQLite's own limit (BTCURSOR_MAX_DEPTH)
 
 
@@ -78,6 +79,7 @@ def pending_write(path: Path) -> str:
 
     A journal may be a stale one that SQLite would ignore; only SQLite can tell.
     """
+    path = path.resolve()  # SQLite keeps its logs beside the file itself, not beside a link to it
     for suffix, name in (("-wal", "a write-ahead log"), ("-journal", "a rollback journal")):
         try:
             if path.with_name(path.name + suffix).stat().st_size:
@@ -126,10 +128,13 @@ class Pages:
         encoding = int.from_bytes(stamp.header[56:60], "big")
         return cls(data, usable, encoding == 1, view)
 
-    def give_back(self) -> None:
-        """Tell the system that the pages read so far need not stay in this process."""
+    def give_back(self, first: int = 1, last: int | None = None) -> None:
+        """Tell the system that pages `first` to `last` need not stay in this process."""
         if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+            size = self.view.shape[1]
+            start = (first - 1) * size // mmap.PAGESIZE * mmap.PAGESIZE
+            stop = len(self._map) if last is None else last * size
+            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
 
 def _geometry(stamp: Stamp) -> tuple[int, int, int]:
@@ -185,7 +190,7 @@ def leaves(pages: Pages, root: int) -> tuple[Positions, Positions]:
     level = np.array([root], np.intp)
     for depth in range(_DEEPEST):
         _visit(level, seen)
-        heads = pages.view[level - 1, :INTERIOR_HEADER_BYTES]
+        heads = _heads(pages, level)
         kinds, counts = heads[:, 0], big_endian(heads[:, 3:5], 2)[:, 0]
         if (kinds == _TABLE_LEAF).all():
             if depth and not counts.all():
@@ -203,6 +208,17 @@ def leaves(pages: Pages, root: int) -> tuple[Positions, Positions]:
             [_children(pages, *each) for each in zip(level, counts, last, strict=True)]
         )
     raise Unsupported("a tree that is too deep")
+
+
+def _heads(pages: Pages, numbers: Positions) -> Bytes:
+    """Return the first bytes of each page, shape (pages, 12)."""
+    parts = []
+    for start in range(0, len(numbers), _PAGES_AT_ONCE):
+        if start:
+            pages.give_back()  # or a large file would be in memory as a whole for a moment
+        part = numbers[start : start + _PAGES_AT_ONCE]
+        parts.append(pages.view[part - 1, :INTERIOR_HEADER_BYTES])
+    return np.concatenate(parts)
 
 
 def _visit(numbers: Positions, seen: npt.NDArray[np.bool_]) -> None:

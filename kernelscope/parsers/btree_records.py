@@ -12,7 +12,7 @@ To be read beside https://www.sqlite.org/fileformat2.html: "B-tree Pages" (1.6),
 A varint has seven bits a byte, the high bit set on all bytes but the last; the ninth byte, if
 there is one, gives all its eight.
 
-Rows are taken in chunks of pages that fit in the processor's cache: a chunk is copied out of
+Rows are taken in chunks of pages that fit in the processor's caches: a chunk is copied out of
 the map once, and every step is then one NumPy operation over all its rows. The step that costs
 is to fetch bytes at an odd place of each row; :func:`fetch` does it. Where a value begins
 depends on the serial types before it, so the header is walked column by column and the sizes
@@ -46,7 +46,7 @@ from kernelscope.parsers.btree_pages import (
 Serial = int | npt.NDArray[Any]
 """Serial types of a column: one for all rows of a chunk, or an array of one per row."""
 
-CHUNK_BYTES = 1 << 20  # pages and what is computed of them stay in a second-level cache
+CHUNK_BYTES = 1 << 22  # pages and what is computed of them; larger leaves the processor's caches
 _BYTES_PER_ROW = 64  # what the computing takes for each row, roughly
 _ROOM = 256  # behind a chunk's last page, so that fetching the longest header stays inside
 _LONGEST_HEADER = 127
@@ -118,20 +118,27 @@ def chunks(pages: Pages, numbers: Positions, counts: Positions, *, rowids: bool)
     cost = np.cumsum(size + counts * _BYTES_PER_ROW)
     bounds = np.flatnonzero(np.diff(cost // CHUNK_BYTES, prepend=-1, append=-1))
     most = int(np.diff(bounds).max())
+    # glibc's malloc keeps freed memory up to the size of the largest block freed so far; without
+    # this one, it would hand back each temporary array, and fault its pages in again, by turns.
+    np.empty(CHUNK_BYTES, np.uint8)
     data = np.zeros(most * size + _ROOM, np.uint8)
     for first, last in pairwise(bounds):
         block = data[: (last - first) * size].reshape(-1, size)
         # Page numbers were checked; any mode but 'raise' writes into `block` directly.
         np.take(pages.view, numbers[first:last] - 1, axis=0, out=block, mode="clip")
         yield _cells(pages, data, block, counts[first:last], rowids)
+        pages.give_back(int(numbers[first:last].min()), int(numbers[first:last].max()))
 
 
 def _cells(pages: Pages, data: Bytes, block: Bytes, counts: Positions, rowids: bool) -> Cells:
     cell, page_end = _pointers(block, counts, pages.usable)
-    payload, taken = _varint(fetch(data, cell, 9))
-    at = cell + taken
-    rowid, taken = _varint(fetch(data, at, 9), value=rowids)
-    record = at + taken
+    start = fetch(data, cell, 16)
+    payload, taken = _varint(start)
+    # Records are mostly of a size: then the rowid begins at the same place in all.
+    rest = start[:, taken:] if isinstance(taken, int) and taken <= 7 else None
+    rest = fetch(data, cell + taken, 9) if rest is None else rest
+    rowid, length = _varint(rest, value=rowids)
+    record = cell + taken + length
     local, overflows = _local_bytes(payload, pages.usable)
     stop = record + local
     if (stop > page_end).any():
@@ -163,7 +170,7 @@ def _varint(spelled: Bytes, *, value: bool = True) -> tuple[npt.NDArray[np.int64
 
     Parameters
     ----------
-    spelled : ndarray of uint8, shape (rows, 9)
+    spelled : ndarray of uint8, shape (rows, 9 or more)
         The bytes from the varint's first on.
     value : bool
         Whether the value is wanted, not the length alone.
@@ -219,10 +226,21 @@ class Field:
         Serial types; one number if all rows have the same.
     at : ndarray of intp, shape (rows,)
         Where in the chunk's data the values begin.
+    lowest, highest : int
+        The least and the greatest serial type.
     """
 
     serial: Serial
     at: Positions
+    lowest: int
+    highest: int
+
+    @classmethod
+    def of(cls, serial: Serial, at: Positions) -> Field:
+        """Return the field of these serial types."""
+        if isinstance(serial, int):
+            return cls(serial, at, serial, serial)
+        return cls(serial, at, int(serial.min()), int(serial.max()))
 
 
 def fields(cells: Cells, wanted: Collection[int]) -> dict[int, Field]:
@@ -250,7 +268,7 @@ def fields(cells: Cells, wanted: Collection[int]) -> dict[int, Field]:
     longest = int(sizes.max())
     if longest > _LONGEST_HEADER:
         raise Unsupported("a record header of more than 127 bytes")
-    if sizes.min() < 1 or (cells.record + sizes > cells.stop).any():
+    if sizes.min() < 2 or (cells.record + sizes > cells.stop).any():
         raise Unsupported("a damaged record header")
     headers = fetch(cells.data, cells.record, (longest + 7) // 8 * 8)
     varying, high = _variation(headers)
@@ -277,17 +295,15 @@ def _by_shape(
 ) -> dict[int, Field]:
     """Walk the headers of each shape, and bring what was found together again."""
     rows = len(cells)
-    found = {place: Field(np.empty(rows, np.int64), np.empty(rows, np.intp)) for place in wanted}
+    whole = {place: (np.empty(rows, np.int64), np.empty(rows, np.intp)) for place in wanted}
     for same in _shapes(headers, sizes):
         part = headers[same]
         for place, field in _walk(
             cells.record[same], cells.payload[same], part, _variation(part)[0], wanted
         ).items():
-            whole = found[place]
-            assert isinstance(whole.serial, np.ndarray)
-            whole.serial[same] = field.serial
-            whole.at[same] = field.at
-    return found
+            serial, at = whole[place]
+            serial[same], at[same] = field.serial, field.at
+    return {place: Field.of(*each) for place, each in whole.items()}
 
 
 def _shapes(headers: Bytes, sizes: Bytes) -> Iterator[Positions]:
@@ -327,7 +343,7 @@ def _walk(
     while at < size:
         serial, length = _serial(headers, varying, at, size)
         if place in wanted:
-            found[place] = Field(serial, before + fixed)
+            found[place] = Field.of(serial, before + fixed)
         if isinstance(serial, int):
             fixed += int(_SIZE[serial])
         elif serial.dtype == np.uint8:
@@ -339,7 +355,7 @@ def _walk(
         raise Unsupported("a record whose sizes do not add up")
     for missing in wanted:
         if missing >= place:
-            found[missing] = Field(-1, record)
+            found[missing] = Field.of(-1, record)
     return found
 
 

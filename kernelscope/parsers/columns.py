@@ -69,8 +69,10 @@ def affinity(declared: str) -> str:
 
 def fits_int32(values: Array) -> bool:
     """Whether all integers fit in int32 and none is the one that stands for *missing*."""
-    if not values.size:
+    if values.dtype.itemsize < 4 or not values.size:
         return True
+    if values.dtype.itemsize == 4:
+        return bool(values.min() > _INT32.min)
     return bool(values.min() > _INT32.min and values.max() <= _INT32.max)
 
 

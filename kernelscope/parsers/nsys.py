@@ -15,9 +15,17 @@ import numpy as np
 
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
-from kernelscope.parsers.convert import coded, floats, integers, labelled, stacked, unset
+from kernelscope.parsers.convert import coded, integers, labelled, stacked, unset
 from kernelscope.parsers.nsys_devices import devices_table
-from kernelscope.parsers.nsys_export import Export, first_present, text_of
+from kernelscope.parsers.nsys_events import (
+    EVENT,
+    device_event,
+    present,
+    thread_event,
+)
+from kernelscope.parsers.nsys_export import Export, first_present
+from kernelscope.parsers.nsys_graphs import graph_nodes_table, graphs_table
+from kernelscope.parsers.nsys_ranges import ranges_table
 from kernelscope.parsers.quarantine import quarantined
 from kernelscope.parsers.sqlite import SqliteFile
 from kernelscope.trace import (
@@ -30,7 +38,6 @@ from kernelscope.trace import (
     Trace,
     distinct,
     is_missing,
-    missing_value,
 )
 
 NAME = "nsys"
@@ -60,51 +67,21 @@ def parse(file: SqliteFile) -> Trace:
         "api_calls": _api_calls(export),
         "copies": _copies(export),
         "syncs": _syncs(export),
-        "ranges": _ranges(export),
+        "ranges": ranges_table(export),
         "overheads": _overheads(export),
         "threads": _threads(export),
     }
+    tables["graphs"] = graphs_table(export, tables["kernels"], tables["copies"])
+    tables["graph_nodes"] = graph_nodes_table(export)
     tables["devices"] = devices_table(export, tables["kernels"])
     tables["processes"] = _processes(export, tables)
     sound, left_out = quarantined(tables)
     return Trace(capture=_capture(export), quarantine=left_out, **sound)
 
 
-def _interval(columns: Mapping[str, Array | None], rows: int) -> dict[str, ColumnData]:
-    """Return start and end; an event without one is left to the quarantine."""
-    absent = np.broadcast_to(np.int64(missing_value(np.dtype(np.int64))), (rows,))
-    start, end = columns.get("start"), columns.get("end")
-    return {
-        "start_ns": absent if start is None else start,
-        "end_ns": absent if end is None else end,
-    }
-
-
-def _present(columns: Mapping[str, ColumnData | None]) -> dict[str, ColumnData]:
-    return {name: data for name, data in columns.items() if data is not None}
-
-
-def _device_event(
-    export: Export, read: Mapping[str, Array | None], rows: int
-) -> dict[str, ColumnData]:
-    device = read.get("deviceId")
-    columns = _interval(read, rows)
-    columns["device_id"] = np.zeros(rows, dtype=np.int32) if device is None else device
-    columns |= _present(
-        {
-            "process_id": export.process_of_global_pid(read.get("globalPid"), rows),
-            **{ours: read.get(theirs) for ours, theirs in names.EVENT_COLUMNS.items()},
-        }
-    )
-    return columns
-
-
-_EVENT = ("start", "end", "deviceId", "globalPid", *names.EVENT_COLUMNS.values())
-
-
 def _kernels(export: Export) -> Table:
     wanted = ("demangledName", "shortName", "mangledName", "launchType")
-    read = export.read(names.KERNEL, (*_EVENT, *wanted, *names.KERNEL_COLUMNS.values()))
+    read = export.read(names.KERNEL, (*EVENT, *wanted, *names.KERNEL_COLUMNS.values()))
     if not read.rows:
         return Table.empty(schema.KERNELS)
     numbers = {name: integers(raw) for name, raw in read.columns.items() if name not in wanted}
@@ -117,7 +94,7 @@ def _kernels(export: Export) -> Table:
         rows=read.rows,
     )
     launch_type = labelled(integers(read.columns.get("launchType")), names.LAUNCH_TYPES)
-    columns = _device_event(export, numbers, read.rows) | _present(
+    columns = device_event(export, numbers, read.rows) | present(
         {
             "name": full,
             "short_name": short,
@@ -139,7 +116,7 @@ def _api_calls(export: Export) -> Table:
         default="[unnamed]",
         rows=read.rows,
     )
-    columns = _thread_event(export, numbers, read.rows) | _present(
+    columns = thread_event(export, numbers, read.rows) | present(
         {
             "correlation_id": numbers.get("correlationId"),
             "name": name,
@@ -174,13 +151,6 @@ def _api_kind(event_class: Array | None, name: Categorical) -> Categorical:
     return Categorical(table[name.codes], tuple(order))
 
 
-def _thread_event(
-    export: Export, read: Mapping[str, Array | None], rows: int
-) -> dict[str, ColumnData]:
-    process, thread = export.process_and_thread(read.get("globalTid"))
-    return _interval(read, rows) | _present({"process_id": process, "thread_id": thread})
-
-
 def _copies(export: Export) -> Table:
     copied, filled = _memcpy(export), _memset(export)
     if copied is None or filled is None:
@@ -193,11 +163,11 @@ def _memcpy(export: Export) -> Table | None:
     wanted = (
         "bytes", "copyKind", "srcKind", "dstKind", "srcDeviceId", "dstDeviceId", "migrationCause",
     )  # fmt: skip
-    read = export.read(names.MEMCPY, (*_EVENT, *wanted))
+    read = export.read(names.MEMCPY, (*EVENT, *wanted))
     if not read.rows:
         return None
     numbers = {name: integers(raw) for name, raw in read.columns.items()}
-    columns = _device_event(export, numbers, read.rows) | _present(
+    columns = device_event(export, numbers, read.rows) | present(
         {
             "kind": labelled(numbers.get("copyKind"), names.COPY_KINDS)
             or Categorical.constant("unknown", read.rows),
@@ -213,11 +183,11 @@ def _memcpy(export: Export) -> Table | None:
 
 
 def _memset(export: Export) -> Table | None:
-    read = export.read(names.MEMSET, (*_EVENT, "bytes", "memKind"))
+    read = export.read(names.MEMSET, (*EVENT, "bytes", "memKind"))
     if not read.rows:
         return None
     numbers = {name: integers(raw) for name, raw in read.columns.items()}
-    columns = _device_event(export, numbers, read.rows) | _present(
+    columns = device_event(export, numbers, read.rows) | present(
         {
             "kind": Categorical.constant("memset", read.rows),
             "dst_memory": labelled(numbers.get("memKind"), names.MEMORY_KINDS),
@@ -228,16 +198,16 @@ def _memset(export: Export) -> Table | None:
 
 
 def _syncs(export: Export) -> Table:
-    read = export.read(names.SYNCHRONIZATION, (*_EVENT, "eventId"))
+    read = export.read(names.SYNCHRONIZATION, (*EVENT, "eventId"))
     if not read.rows:
         return Table.empty(schema.SYNCS)
     numbers = {name: integers(raw) for name, raw in read.columns.items()}
     for name in ("deviceId", "contextId", "streamId"):
         numbers[name] = unset(numbers.get(name), names.UNSET_ID)
     event = unset(numbers.get("eventId"), names.UNSET_ID, 0)
-    columns = _device_event(export, numbers, read.rows)
+    columns = device_event(export, numbers, read.rows)
     columns.pop("graph_node_id", None)
-    columns |= _present(
+    columns |= present(
         {"kind": _sync_kind(numbers.get("streamId"), event, read.rows), "event_id": event}
     )
     return Table.make(schema.SYNCS, columns)
@@ -253,103 +223,12 @@ def _sync_kind(stream: Array | None, event: Array | None, rows: int) -> Categori
     return Categorical(codes, kinds)
 
 
-def _ranges(export: Export) -> Table:
-    wanted = (
-        "start", "end", "eventType", "category", "text", "textId", "globalTid", "endGlobalTid",
-        "domainId", "uint64Value", "int64Value", "uint32Value", "int32Value", "doubleValue",
-        "floatValue",
-    )  # fmt: skip
-    read = export.read(names.NVTX, wanted)
-    event_type = integers(read.columns.get("eventType"))
-    if event_type is None or not read.rows:
-        return Table.empty(schema.RANGES)
-    chosen = np.zeros(read.rows, dtype=np.bool_)
-    for style in names.RANGE_STYLES:
-        chosen |= event_type == style
-    text = text_of(export, read.columns.get("text"), read.columns.get("textId"), read.rows)
-    numbers = {n: integers(raw) for n, raw in read.columns.items() if n not in ("text", "textId")}
-    process, thread = export.process_and_thread(numbers.get("globalTid"))
-    _, end_thread = export.process_and_thread(numbers.get("endGlobalTid"))
-    domain = _domains(process, numbers.get("domainId"), event_type, text)
-    end, closed = _closed(export, numbers, read.rows)
-    columns: dict[str, ColumnData | None] = {
-        **_interval(numbers, read.rows),
-        "end_ns": end,
-        "closed": closed,
-        "process_id": process,
-        "thread_id": thread,
-        "end_thread_id": end_thread,
-        "domain": domain,
-        "name": text,
-        "style": labelled(event_type, names.RANGE_STYLES),
-        "category": numbers.get("category"),
-        "payload_int": _first_integer(
-            *(numbers.get(f"{n}Value") for n in ("uint64", "int64", "uint32", "int32"))
-        ),
-        "payload_float": floats(read.columns.get("doubleValue")),
-    }
-    return Table.make(schema.RANGES, _present(columns)).take(chosen)
-
-
-def _first_integer(*columns: Array | None) -> Array | None:
-    """Return, row by row, the first value that is set: an NVTX event has one payload at most."""
-    found: Array | None = None
-    for column in columns:
-        if column is None or is_missing(column).all():
-            continue
-        wide = column.astype(np.int64)
-        wide[is_missing(column)] = missing_value(wide.dtype)
-        found = wide if found is None else np.where(is_missing(found), wide, found)
-    return found
-
-
-def _closed(export: Export, numbers: Mapping[str, Array | None], rows: int) -> tuple[Array, Array]:
-    """Return the ends of ranges, and which were really closed.
-
-    A range that the program never closed is exported with the end of the trace as its end
-    (2022.4.2) or with none; both end with the trace here and say so.
-    """
-    start, end = numbers.get("start"), numbers.get("end")
-    duration = export.single("ANALYSIS_DETAILS", "duration")
-    if start is None or end is None:
-        return np.full(rows, 0 if duration is None else duration), np.zeros(rows, dtype=np.bool_)
-    open_ended = is_missing(end)
-    last = max(int(start.max()), int(end.max()), duration or 0)
-    closed = ~open_ended if duration is None else ~(open_ended | (end == duration))
-    return np.where(open_ended, np.int64(last), end), closed
-
-
-def _domains(
-    process: Array | None, domain_id: Array | None, event_type: Array, text: Categorical
-) -> Categorical:
-    """Return each event's domain by name: ids are per process, and 0 is the default domain."""
-    rows = len(event_type)
-    if domain_id is None or not rows:
-        return Categorical.constant("", rows)
-    owner = np.zeros(rows, dtype=np.int64) if process is None else process.astype(np.int64)
-    known: dict[tuple[int, int], str] = {}
-    for row in np.flatnonzero(event_type == names.NVTX_DOMAIN_CREATE).tolist():
-        if text.codes[row] >= 0:
-            known[int(owner[row]), int(domain_id[row])] = text.categories[text.codes[row]]
-    ids = np.where(is_missing(domain_id), 0, domain_id).astype(np.int64)
-    processes = distinct(owner)
-    place = np.searchsorted(processes, owner)
-    width = int(ids.max()) + 1
-
-    def label(pair: int) -> str:
-        process, number = divmod(pair, width)
-        default = "" if number == 0 else f"domain {number}"
-        return known.get((int(processes[process]), number), default)
-
-    return coded(place * width + ids, label)
-
-
 def _overheads(export: Export) -> Table:
     read = export.read(names.OVERHEAD, ("start", "end", "globalTid", "nameId"))
     if not read.rows:
         return Table.empty(schema.OVERHEADS)
     numbers = {n: integers(raw) for n, raw in read.columns.items() if n != "nameId"}
-    columns = _thread_event(export, numbers, read.rows)
+    columns = thread_event(export, numbers, read.rows)
     columns["name"] = first_present(
         export.texts(read.columns.get("nameId")), default="Unknown", rows=read.rows
     )
@@ -363,7 +242,7 @@ def _threads(export: Export) -> Table:
         return Table.empty(schema.THREADS)
     name = export.texts(read.columns.get("nameId"))
     return Table.make(
-        schema.THREADS, _present({"process_id": process, "thread_id": thread, "name": name})
+        schema.THREADS, present({"process_id": process, "thread_id": thread, "name": name})
     )
 
 
@@ -425,7 +304,7 @@ def _not_recorded(export: Export, recorded: tuple[str, ...]) -> tuple[NotRecorde
     traced = export.traced_events
     missing = []
     for table, (_, event, how) in names.HOW_TO_RECORD.items():
-        if table not in recorded:
+        if table not in recorded and how:
             saw_none = event in traced
             missing.append(
                 NotRecorded(table, "it was traced, and nothing occurred" if saw_none else how)

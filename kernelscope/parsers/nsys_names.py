@@ -43,6 +43,13 @@ KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 MEMCPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
 MEMSET = "CUPTI_ACTIVITY_KIND_MEMSET"
+GRAPH = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+GRAPH_NODES = ("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS")
+"""Where graph nodes are made: the newer and the older name of one table."""
+
+HOST_DEVICE = 2147483647
+"""``deviceId`` of a graph whose first node runs on the host."""
+
 SYNCHRONIZATION = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 NVTX = "NVTX_EVENTS"
 OVERHEAD = "PROFILER_OVERHEAD"
@@ -51,6 +58,8 @@ HOW_TO_RECORD = {
     "kernels": ((KERNEL,), "Cuda", "nsys profile --trace=cuda"),
     "api_calls": ((RUNTIME,), "Cuda", "nsys profile --trace=cuda"),
     "copies": ((MEMCPY, MEMSET), "Cuda", "nsys profile --trace=cuda"),
+    "graphs": ((GRAPH,), "Cuda", ""),
+    "graph_nodes": (GRAPH_NODES, "Cuda", ""),
     "syncs": ((SYNCHRONIZATION,), "Cuda", "nsys profile --trace=cuda"),
     "ranges": ((NVTX,), "NvtxEvents", "nsys profile --trace=cuda,nvtx, and NVTX in the program"),
     "devices": (
@@ -58,10 +67,13 @@ HOW_TO_RECORD = {
         "nsys profile --trace=cuda on a machine whose GPUs nsys may query",
     ),
     "processes": (("PROCESSES",), "", "Nsight Systems 2022.1 or newer"),
-    "threads": (("ThreadNames",), "", "nsys profile (threads must have names)"),
-    "overheads": ((OVERHEAD,), "", "nsys profile (nothing was recorded as overhead)"),
+    "threads": (("ThreadNames",), "", "Nsight Systems names the threads that the program named"),
+    "overheads": ((OVERHEAD,), "", "Nsight Systems writes it where it has any"),
 }  # fmt: skip
-"""Canonical table → (its tables in the export, the capture event that traces it, how to)."""
+"""Canonical table → (its tables in the export, the capture event that traces it, how to).
+
+Tables without a way to record them (programs without CUDA graphs have none) are not missed.
+"""
 
 KERNEL_COLUMNS = {
     "grid_x": "gridX", "grid_y": "gridY", "grid_z": "gridZ",

@@ -17,7 +17,7 @@ from kernelscope.trace import Array, Categorical, ColumnData, Table, is_missing,
 
 HOUR_NS = 3_600_000_000_000
 
-EVENT_TABLES = ("kernels", "api_calls", "copies", "syncs", "ranges", "overheads")
+EVENT_TABLES = ("kernels", "api_calls", "copies", "graphs", "syncs", "ranges", "overheads")
 
 REASONS = (
     "no start or end recorded",
@@ -74,7 +74,7 @@ def _reasons(table: Table, other_epoch: bool) -> npt.NDArray[np.int8] | None:
     """Return an index into REASONS per row, −1 for a sound one; None where all are sound."""
     start, end = table["start_ns"], table["end_ns"]
     cannot = (end < start) | (start == missing_value(start.dtype))
-    cannot |= (end == 0) & (start != 0)
+    cannot |= end == 0
     if other_epoch:
         cannot |= start == 0
     if not cannot.any():
@@ -83,7 +83,7 @@ def _reasons(table: Table, other_epoch: bool) -> npt.NDArray[np.int8] | None:
     if other_epoch:
         reason[start == 0] = 3
     reason[end < start] = 1
-    reason[(end == 0) & (start != 0)] = 2
+    reason[end == 0] = 2  # also where the profiler had no times at all, and wrote 0 and 0
     reason[is_missing(start) | is_missing(end)] = 0
     return reason
 
@@ -105,4 +105,7 @@ def _listed(lists: list[tuple[str, Table, npt.NDArray[np.int8], Array]]) -> Tabl
 
 
 def _names(table: Table) -> list[str | None]:
-    return table.texts("name" if "name" in table.schema.names else "kind")
+    for column in ("name", "kind"):
+        if column in table.schema.names:
+            return table.texts(column)
+    return [None] * len(table)

@@ -102,6 +102,8 @@ class SqliteFile:
             if pending_write(path):
                 raise _explained(path, "sqlite_master", error) from error
             raise
+        except UnicodeDecodeError as error:  # SQLite's message quotes what it cannot read
+            raise sqlite3.DatabaseError(f"malformed database schema ({error})") from error
         tables = {name: tuple(layout.columns) for name, layout in layouts.items()}
         return cls(path, tables, layouts, stamp)
 
@@ -162,23 +164,37 @@ def read_with_sqlite3(path: Path, table: str, columns: Sequence[str]) -> dict[st
     Raises
     ------
     DamagedFileError
-        If SQLite finds the file damaged, or another program was stopped while writing it.
+        If SQLite finds the file damaged, if another program was stopped while writing it, or if
+        the file changes meanwhile.
     TraceFileError
         If SQLite cannot read the table for another reason.
     """
-    as_text: frozenset[str] = frozenset()
+    locked, stamp = bool(pending_write(path)), Stamp.of(path)
     try:
         with closing(connect(path)) as connection:
             connection.text_factory = bytes
-            while True:
-                try:
-                    return _scan(connection, path, table, columns, as_text)
-                except _Mixed as mixed:
-                    # Numbers were taken before the first text came. Their own spelling is
-                    # wanted, so the table is read once more.
-                    as_text |= {mixed.column}
-    except sqlite3.Error as error:
+            read = _rescan(connection, path, table, columns)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _explained(path, table, error) from error
+    if not locked and Stamp.of(path) != stamp:
+        raise DamagedFileError(
+            f"{path.name}: table {table!r} changed while it was read",
+            "Wait until the file is written, and try again.",
+        )
+    return read
+
+
+def _rescan(
+    connection: sqlite3.Connection, path: Path, table: str, columns: Sequence[str]
+) -> dict[str, RawColumn]:
+    as_text: frozenset[str] = frozenset()
+    while True:
+        try:
+            return _scan(connection, path, table, columns, as_text)
+        except _Mixed as mixed:
+            # Numbers were taken before the first text came. Their own spelling is wanted, so
+            # the table is read once more.
+            as_text |= {mixed.column}
 
 
 class _Mixed(Exception):
@@ -236,6 +252,7 @@ def _blocks(
 
 def _most_rows(path: Path) -> int:
     """Return how many rows fit in a file: each takes a cell, and a pointer of two bytes."""
+    path = path.resolve()
     log = path.with_name(path.name + "-wal")
     size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
     return size // (SMALLEST_CELL + 2)
@@ -274,7 +291,7 @@ _DAMAGED = (
 )
 
 
-def _explained(path: Path, table: str, error: sqlite3.Error) -> TraceFileError:
+def _explained(path: Path, table: str, error: Exception) -> TraceFileError:
     """Say which file and table, what SQLite found, and what to do next."""
     where = f"{path.name}: table {table!r} cannot be read"
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF

@@ -28,7 +28,9 @@ def about(trace: Trace) -> Row:
         "warnings": list(trace.capture.warnings),
         "devices": records(trace.devices),
         "processes": processes,
-        "other_processes": len(trace.processes) - len(processes) if len(trace.processes) else 0,
+        "other_processes": len(
+            set(trace.processes.values("process_id")) - {row["process_id"] for row in processes}
+        ),
         "tables": [
             {"table": name, "recorded": trace.recorded(name), "rows": len(table)}
             for name, table in trace.tables.items()
@@ -135,14 +137,17 @@ def _process_list(facts: Row, page: Page) -> list[Text]:
             lines += paragraph(page, f"… {len(rows) - len(shown)} more", style="dim")
     else:
         lines += paragraph(page, "None.")
-    if facts["other_processes"] > 0:
-        others = units.count(facts["other_processes"])
-        lines += paragraph(page, f"{others} other processes were seen, without any.", style="dim")
+    others = facts["other_processes"]
+    if others:
+        seen = (
+            "1 other process was" if others == 1 else f"{units.count(others)} other processes were"
+        )
+        lines += paragraph(page, f"{seen} seen, without any.", style="dim")
     return lines
 
 
 def _table_list(facts: Row, page: Page) -> list[Text]:
-    rows: list[dict[str, Any]] = [row for row in facts["tables"] if row["recorded"]]
+    rows: list[dict[str, Any]] = [row for row in facts["tables"] if row["recorded"] or row["rows"]]
     figures = [Figures("rows", [units.count(row["rows"]) for row in rows], style="bold")]
     return [
         *heading(page, "Recorded"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -95,14 +96,13 @@ def _header(analysis: Analysis, page: Page) -> list[Text]:
         )
     ]
     lines += paragraph(page, source(analysis.capture))
-    names = [name or "unnamed GPU" for name in analysis.devices.texts("name")]
+    names = [name or "GPU of unrecorded name" for name in analysis.devices.texts("name")]
     if names:
-        kinds = {name: names.count(name) for name in names}
-        gpus = ", ".join(f"{times} × {name}" for name, times in kinds.items())
+        gpus = ", ".join(f"{times} × {name}" for name, times in Counter(names).items())
         lines += paragraph(page, gpus)
     window = analysis.window
     if window.duration_ns:
-        start, end = units.duration(window.start_ns), units.duration(window.end_ns)
+        start, end = units.moment(window.start_ns), units.moment(window.end_ns)
         lines += paragraph(
             page,
             f"window {units.duration(window.duration_ns)}: {window.chosen_by} "
@@ -120,9 +120,9 @@ def _has_activity(analysis: Analysis) -> bool:
 def _next_steps(analysis: Analysis, page: Page) -> list[Text]:
     longest = max(len(analysis.tables[name]) for name in ("kernels", "api_calls", "streams"))
     steps = ["--top 0 shows every row"] if page.shown(longest) < longest else []
-    steps += [
-        "--between 1s,2s looks at a part",
-        "--format json is for scripts",
-        "--format sqlite --output FILE is for Datasette",
-    ]
+    if _has_activity(analysis):
+        steps.append("--between 1s,2s looks at a part")
+    else:
+        steps.append("kernelscope info FILE says what the file holds")
+    steps += ["--format json is for scripts", "--format sqlite --output FILE is for Datasette"]
     return [Text(), *paragraph(page, f"Next: {'; '.join(steps)}.", style="dim")]

@@ -132,7 +132,7 @@ def _gap_sentence(label: str, row: dict[str, Any]) -> str:
         return f"{label}: no gaps; {edges}."
     share = units.ratio(inside / row["window_ns"])
     return (
-        f"{label}: {units.count(row['gap_count'])} gaps, {units.duration(inside)} in all "
+        f"{label}: {units.quantity(row['gap_count'], 'gap')}, {units.duration(inside)} in all "
         f"({share} of the window), the largest {units.duration(row['largest_gap_ns'])}; {edges}."
     )
 
@@ -146,8 +146,8 @@ def _largest_gaps(table: Table, names: list[str], page: Page) -> list[Text]:
     longest = table.take(of_devices[np.argsort(-durations, kind="stable")[:shown]])
     figures = [
         Figures("length", units.durations(longest.values("duration_ns")), style="bold"),
-        Figures("from", _moments(longest.values("start_ns"))),
-        Figures("to", _moments(longest.values("end_ns"))),
+        Figures("from", [units.moment(ns) for ns in longest.values("start_ns")]),
+        Figures("to", [units.moment(ns) for ns in longest.values("end_ns")]),
     ]
     where = [names[device] for device in longest.values("device")]
     return [
@@ -157,13 +157,8 @@ def _largest_gaps(table: Table, names: list[str], page: Page) -> list[Text]:
             "GPU" if len(names) > 1 else "",
             where if len(names) > 1 else [""] * shown,
         ),
-        *more(page, shown, len(of_devices), "gaps", "--format csv --table gaps lists them"),
+        *more(page, shown, len(of_devices), "gap", "--format csv --table gaps lists them"),
     ]
-
-
-def _moments(values: list[int]) -> list[str]:
-    """Return moments of the trace in seconds, to the microsecond: what ``--between`` takes."""
-    return [f"{value / 1e9:.6f} s" for value in values]
 
 
 def streams(analysis: Analysis, page: Page) -> list[Text]:
@@ -187,7 +182,7 @@ def streams(analysis: Analysis, page: Page) -> list[Text]:
     return [
         *heading(page, "Streams", f"shares of the window, {units.duration(window_ns)}"),
         *grid(page, figures, "stream", [_stream(row, several) for row in rows]),
-        *more(page, shown, len(table), "streams"),
+        *more(page, shown, len(table), "stream"),
     ]
 
 

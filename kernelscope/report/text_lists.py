@@ -27,7 +27,7 @@ def kernels(analysis: Analysis, page: Page) -> list[Text]:
         Figures("share", units.texts(plain(top, "share"), "ratio")),
         Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
         Figures("executions", units.texts(plain(top, "executions"), "count")),
-        *_statistics(top, mean=2, median=1),
+        *_statistics(top),
     ]
     rest = ""
     if shown < len(table) and total:
@@ -35,7 +35,7 @@ def kernels(analysis: Analysis, page: Page) -> list[Text]:
     return [
         *heading(page, "Top kernels", f"shares of kernel time, {units.duration(total)}"),
         *grid(page, figures, "kernel", _names(top)),
-        *more(page, shown, len(table), "kernels", rest),
+        *more(page, shown, len(table), "kernel", rest),
     ]
 
 
@@ -48,15 +48,15 @@ def copies(analysis: Analysis, page: Page) -> list[Text]:
     top = table.take(np.arange(shown))
     figures = [
         Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
-        Figures("operations", units.texts(plain(top, "operations"), "count")),
+        Figures("operations", units.texts(plain(top, "operations"), "count"), 1),
         Figures("size", units.sizes(plain(top, "bytes"))),
         Figures("rate", units.rates(plain(top, "bytes_per_s"))),
-        *_statistics(top, mean=2, median=1),
+        *_statistics(top),
     ]
     return [
         *heading(page, "Copies and memsets"),
         *grid(page, figures, "kind and memories", [_route(row) for row in top.records()]),
-        *more(page, shown, len(table), "kinds"),
+        *more(page, shown, len(table), "kind"),
     ]
 
 
@@ -70,12 +70,12 @@ def api_calls(analysis: Analysis, page: Page) -> list[Text]:
     figures = [
         Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
         Figures("calls", units.texts(plain(top, "calls"), "count")),
-        *_statistics(top, mean=2, median=1),
+        *_statistics(top),
     ]
     return [
         *heading(page, "CUDA calls of the host", "summed over threads"),
         *grid(page, figures, "call", [name or units.MISSING for name in top.texts("name")]),
-        *more(page, shown, len(table), "calls"),
+        *more(page, shown, len(table), "call"),
     ]
 
 
@@ -84,7 +84,7 @@ def more(page: Page, shown: int, rows: int, what: str, note: str = "") -> list[T
     if shown >= rows:
         return []
     extra = f" ({note})" if note else ""
-    return paragraph(page, f"… {units.count(rows - shown)} more {what}{extra}", style="dim")
+    return paragraph(page, f"… {units.quantity(rows - shown, f'more {what}')}{extra}", style="dim")
 
 
 def absence(analysis: Analysis, table: str) -> str:
@@ -99,11 +99,11 @@ def _empty(analysis: Analysis, page: Page, title: str, table: str) -> list[Text]
     return [*heading(page, title), *paragraph(page, absence(analysis, table))]
 
 
-def _statistics(table: Table, *, mean: int, median: int) -> list[Figures]:
+def _statistics(table: Table) -> list[Figures]:
     return [
-        Figures("mean", units.durations(plain(table, "mean_ns")), mean),
-        Figures("median", units.durations(plain(table, "median_ns")), median),
-        Figures("longest", units.durations(plain(table, "max_ns")), mean + 1),
+        Figures("mean", units.durations(plain(table, "mean_ns")), 3),
+        Figures("median", units.durations(plain(table, "median_ns")), 2),
+        Figures("longest", units.durations(plain(table, "max_ns")), 4),
     ]
 
 

@@ -43,7 +43,8 @@ def _checks(analysis: Analysis, page: Page) -> list[Text]:
         return []
     broken = [row for row in rows if not row["ok"]]
     if not broken:
-        return paragraph(page, f"all {len(rows)} checks hold: the sums add up", mark="✓ ")
+        held = "the 1 check holds" if len(rows) == 1 else f"all {len(rows)} checks hold"
+        return paragraph(page, f"{held}: the sums add up", mark="✓ ")
     lines: list[Text] = []
     for row in broken:
         lines += paragraph(
@@ -77,7 +78,7 @@ def _cost(analysis: Analysis, page: Page) -> list[Text]:
         f"{row['name']} {units.duration(row['total_ns'])}" for row in rows[:_MOST_COSTS]
     )
     if len(rows) > _MOST_COSTS:
-        parts += f", {len(rows) - _MOST_COSTS} others"
+        parts += f", {len(rows) - _MOST_COSTS} more"
     return paragraph(
         page,
         f"profiling itself took {total} of host time inside the window ({parts}), and tracing "

@@ -6,9 +6,6 @@ cannot hide one here.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import os
 import sqlite3
 from collections import Counter
 from itertools import pairwise
@@ -16,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from kernelscope import schema
 from kernelscope.metrics.device_gaps import gaps
@@ -27,14 +23,9 @@ from kernelscope.metrics.results import PARTITION_CLASSES
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Categorical, ColumnData, Table, Trace, missing_value
 from tests.build import trace
+from tests.corpus import each, nsys_traces, nsys_traces_with, oracle
 
-_BESIDE = Path(__file__).resolve().parents[2].parent / "shared"
-CORPUS = Path(os.environ.get("KERNELSCOPE_CORPUS") or _BESIDE)
-TRACES = sorted((CORPUS / "traces" / "nsys").glob("*.sqlite"))
-pytestmark = pytest.mark.skipif(
-    not TRACES, reason="no corpus of traces beside the project or at KERNELSCOPE_CORPUS"
-)
-each_trace = pytest.mark.parametrize("path", TRACES or [Path("none")], ids=lambda path: path.stem)
+each_trace = each(nsys_traces(), "path")
 
 KINDS = {1: "HtoD", 2: "DtoH", 8: "DtoD", 9: "HtoH", 10: "PtoP", 11: "unified HtoD"}
 KINDS |= {12: "unified DtoH", 13: "unified DtoD"}
@@ -125,15 +116,6 @@ def concatenated(tables: list[dict[str, ColumnData]]) -> dict[str, ColumnData]:
     return found
 
 
-def oracle(path: Path) -> list[dict[str, int]] | None:
-    for name, opener in (("rule_gpu_gaps.csv", open), ("rule_gpu_gaps.csv.gz", gzip.open)):
-        file = CORPUS / "oracles" / "nsys_stats" / path.stem / name
-        if file.exists():
-            with opener(file, "rt") as lines:
-                return [{k: int(v) for k, v in row.items()} for row in csv.DictReader(lines)]
-    return None
-
-
 def windows(found: Trace) -> list[Window]:
     """The whole trace, and cuts through its middle."""
     full = whole(found)
@@ -208,11 +190,18 @@ def test_partition(path: Path) -> None:
             assert dict(zip(PARTITION_CLASSES, account.partition, strict=True)) == expected
 
 
-@each_trace
+def _traces_with_gaps() -> list[Path]:
+    """An empty list proves nothing: nsys prints one too where it could not run the rule."""
+    listed = nsys_traces_with("rule_gpu_gaps")
+    return [path for path in listed if oracle(path.stem, "rule_gpu_gaps")]
+
+
+@each(_traces_with_gaps(), "path")
 def test_gaps_are_those_of_the_vendor(path: Path) -> None:
-    expected = oracle(path)
-    if not expected:
-        pytest.skip("no list of gaps recorded for this trace")
+    expected = [
+        {column: int(row[column]) for column in ("Duration (ns)", "Start (ns)", "PID", "Device ID")}
+        for row in oracle(path.stem, "rule_gpu_gaps")
+    ]
     found = gaps(read(path), per="process")
     ours = [
         (row["duration_ns"], row["start_ns"], row["process_id"], row["device_id"])

@@ -10,7 +10,8 @@ from kernelscope import oracle
 from kernelscope.oracle.answers import whole_window
 from kernelscope.oracle.device_answers import activities_of
 from kernelscope.oracle.events import Copy, Kernel, Memset
-from kernelscope.oracle.statistics import deviation, quantile
+from kernelscope.oracle.gpus import A100
+from kernelscope.oracle.summaries import deviation, quantile
 from kernelscope.oracle.sweep import CLASSES, Activity, gaps, partition, pieces
 
 Row = dict[str, Any]
@@ -128,11 +129,13 @@ def test_reversed_devices_are_named_by_their_ordinal() -> None:
         assert [row["busy_ns"] for row in found] == [300_000, 100_000]
 
 
-def test_peer_copies_mark_both_devices_and_host_copies_none() -> None:
-    run = oracle.Run().kernel(0, 10).on(device=1).kernel(0, 10)
+def test_peer_copies_mark_the_other_gpu_and_host_copies_none() -> None:
+    run = oracle.Run(setup=oracle.Setup(gpus=(A100, A100)))
+    run = run.kernel(0, 10).on(device=1).kernel(0, 10)
     run = run.copy(20, 30, "PtoP", src_device=1, dst_device=0).copy(50, 90, "HtoH")
-    found = oracle.answers(run.plan())["device_processes"]
-    assert [row["partition"]["copy_only_ns"] for row in found] == [10, 10]
+    found = oracle.answers(run.plan())
+    assert [row["partition"]["copy_only_ns"] for row in found["devices"]] == [10, 10]
+    assert [row["partition"]["copy_only_ns"] for row in found["device_processes"]] == [0, 10]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
+from contextlib import closing
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,3 +149,22 @@ def test_large_runs_are_as_consistent_as_small_ones(count: int) -> None:
     assert copies == totals["copies"]
     assert answers["starts_before_launch"] == 0
     assert answers["iterations"]["count"] == -(-count // 1_000)
+
+
+@pytest.mark.parametrize("generation", oracle.GENERATIONS)
+def test_large_runs_are_written_as_planned(generation: str, tmp_path: Path) -> None:
+    # More rows than are handed to SQLite at once.
+    plan = oracle.large(70_001, names=37)
+    path = oracle.write(plan, tmp_path / "run.sqlite", generation=generation)
+    with closing(sqlite3.connect(path)) as database:
+        found = database.execute(
+            "SELECT s.value, count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL "
+            "JOIN StringIds s ON s.id = demangledName GROUP BY 1"
+        ).fetchall()
+        joined = database.execute(
+            "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r "
+            "ON r.correlationId = k.correlationId AND r.start < k.start"
+        ).fetchone()
+    expected = oracle.totals(plan)["kernels"]
+    assert {name: {"count": n, "total_ns": time} for name, n, time in found} == expected
+    assert joined == (70_001,)

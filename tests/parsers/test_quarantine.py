@@ -26,6 +26,7 @@ def test_an_end_of_zero_is_left_out() -> None:
     assert [(row, reason) for _, row, _, _, _, reason in left_out] == [
         (0, "its end is 0"),
         (1, "its end is 0"),
+        (2, "its end is 0"),
     ]
 
 

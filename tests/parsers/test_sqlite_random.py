@@ -173,7 +173,7 @@ def _check(recipe: Recipe) -> str:
 
 
 @settings(
-    max_examples=150,
+    max_examples=300,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

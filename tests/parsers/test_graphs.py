@@ -1,0 +1,78 @@
+"""CUDA graphs: traced as one unit or node by node, and never both."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import kernelscope as ks
+from kernelscope import oracle
+
+GRAPH_TRACE = (
+    "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER NOT NULL, end INTEGER NOT NULL, "
+    "deviceId INTEGER NOT NULL, graphId INTEGER NOT NULL, graphExecId INTEGER NOT NULL, "
+    "contextId INTEGER NOT NULL, greenContextId INTEGER, streamId INTEGER NOT NULL, "
+    "correlationId INTEGER, globalPid INTEGER)"
+)
+NODES = (
+    "CREATE TABLE CUDA_GRAPH_NODE_EVENTS (start INTEGER NOT NULL, end INTEGER NOT NULL, "
+    "eventClass INTEGER NOT NULL, globalTid INTEGER, nameId INTEGER NOT NULL, "
+    "graphNodeId INTEGER NOT NULL, originalGraphNodeId INTEGER)"
+)
+
+
+def export(path: Path, *graphs: tuple[int, int, int, int]) -> Path:
+    """One kernel at 100–200, and graph rows ``(start, end, device, correlation)`` beside it."""
+    plan = oracle.Run().kernel(100, 200, "gemm", call=(40, 50)).plan()
+    oracle.write(plan, path, generation="2025.5")
+    with sqlite3.connect(path) as db:
+        (pid, correlation) = db.execute(
+            "SELECT globalPid, correlationId FROM CUPTI_ACTIVITY_KIND_KERNEL"
+        ).fetchone()
+        db.execute(GRAPH_TRACE)
+        db.executemany(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?,?,?,5,6,1,NULL,7,?,?)",
+            [
+                (start, end, device, correlation + offset, pid)
+                for start, end, device, offset in graphs
+            ],
+        )
+        db.execute(NODES)
+        db.execute(
+            "INSERT INTO CUDA_GRAPH_NODE_EVENTS VALUES (10,10,0,?,0,77,NULL),(20,20,0,?,0,78,77)",
+            (pid | 4000, pid | 4000),
+        )
+    db.close()
+    return path
+
+
+def test_a_graph_is_busy_and_opaque(tmp_path: Path) -> None:
+    analysis = ks.analyze(ks.read(export(tmp_path / "g.sqlite", (150, 300, 0, 90))))
+    (device,) = analysis.devices.records()
+    assert device["partition.compute_only_ns"] == 100
+    assert device["partition.opaque_graph_ns"] == 100
+    assert device["kernel_ns"] == device["busy_ns"] == 200
+    assert device["compute_ns"] == 100
+    assert "opaque_graphs" in analysis.health.texts("code")
+    assert analysis.ok
+
+
+def test_a_launch_with_rows_for_its_nodes_is_not_counted_twice(tmp_path: Path) -> None:
+    trace = ks.read(export(tmp_path / "g.sqlite", (90, 400, 0, 0), (500, 600, 0, 90)))
+    assert trace.graphs["start_ns"].tolist() == [500]
+
+
+def test_a_graph_that_begins_on_the_host_names_no_device(tmp_path: Path) -> None:
+    assert len(ks.read(export(tmp_path / "g.sqlite", (90, 400, 2147483647, 90))).graphs) == 0
+
+
+def test_a_graph_without_times_is_quarantined(tmp_path: Path) -> None:
+    trace = ks.read(export(tmp_path / "g.sqlite", (0, 0, 0, 90)))
+    assert len(trace.graphs) == 0
+    assert trace.quarantine.texts("table") == ["graphs"]
+
+
+def test_nodes_know_where_they_were_captured(tmp_path: Path) -> None:
+    nodes = ks.read(export(tmp_path / "g.sqlite")).graph_nodes
+    assert nodes.values("graph_node_id") == [77, 78]
+    assert nodes.values("original_graph_node_id") == [None, 77]
