@@ -267,6 +267,8 @@ def _integers(cells: Cells, field: Field) -> npt.NDArray[np.signedinteger[Any]]:
     What has no bytes gives 0, or 1 where the serial type says so.
     """
     serial, at = field.serial, field.at
+    if isinstance(serial, int) and serial >= 8:
+        return np.full(len(cells), serial - 8, np.int8)
     widest = int(_WIDTH[field.highest] if field.highest < 8 else np.max(_WIDTH.take(serial)))
     values: npt.NDArray[np.signedinteger[Any]]
     if widest <= 1:

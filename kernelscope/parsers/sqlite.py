@@ -134,7 +134,8 @@ class SqliteFile:
 def _layouts(connection: sqlite3.Connection) -> dict[str, Layout]:
     layouts = {}
     for name, kind, root in connection.execute(
-        "SELECT name, type, rootpage FROM sqlite_master WHERE type IN ('table', 'view')"
+        "SELECT name, type, CAST(rootpage AS INTEGER) FROM sqlite_master"
+        " WHERE type IN ('table', 'view') AND typeof(name) = 'text'"
     ).fetchall():
         try:
             layouts[name] = Layout.of(connection, name, kind, root)

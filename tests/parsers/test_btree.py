@@ -174,6 +174,12 @@ def test_real_columns_hold_whole_numbers_as_integers(path: Path) -> None:
     assert check_file(path)["t"] == "columnar"
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0, 5.0, -3e9, 2.0**50, 0.5])
+def test_real_columns_of_one_value(path: Path, value: float) -> None:
+    make(path, "CREATE TABLE t (a REAL, b INT)", ("INSERT INTO t VALUES (?, 1)", [(value,)] * 99))
+    assert check_file(path)["t"] == "columnar"
+
+
 def test_a_float_that_is_not_a_number_is_null(path: Path) -> None:
     make(path, "CREATE TABLE t (a REAL)", "INSERT INTO t VALUES (1.2345), (2.5)")
     nan = path.read_bytes().replace(struct.pack(">d", 1.2345), struct.pack(">d", float("nan")))

@@ -104,6 +104,15 @@ def test_a_view_of_what_is_not_there_harms_no_other_table(path: Path) -> None:
     assert as_list(file.read("t", ["a"]).columns["a"]) == [1]
 
 
+def test_a_table_whose_name_is_no_text_is_left_out(path: Path) -> None:
+    make(path, "CREATE TABLE s (a)", "CREATE TABLE t (a)", "INSERT INTO t VALUES (1)",
+         "PRAGMA writable_schema = ON",
+         "UPDATE sqlite_master SET name = CAST('s' AS BLOB) WHERE name = 's'")  # fmt: skip
+    file = SqliteFile.open(path)
+    assert list(file.tables) == ["t"]
+    assert as_list(file.read("t", ["a"]).columns["a"]) == [1]
+
+
 def test_a_write_that_was_broken_off(path: Path, tmp_path: Path) -> None:
     rows = [(i, "x" * 100) for i in range(3000)]
     make(path, "CREATE TABLE t (a, b)", ("INSERT INTO t VALUES (?, ?)", rows))

@@ -1,0 +1,182 @@
+"""Which NVTX ranges and which iteration does each kernel, copy and memset belong to?
+
+Work belongs to the ranges that are open where its **launch call** begins: to those of the
+calling thread, one stack per domain (:mod:`kernelscope.metrics.nesting`), and to every
+start/end range of that thread (of any thread of the process with `process_ranges`), which
+overlap as they like. Everything here is decided once per launching call; kernels and copies
+take what their call has. The nodes of a CUDA graph all take what the graph's launch has.
+
+Of an iteration family, a launch outside its ranges *inherits* the iteration whose period is
+open at its call (:mod:`kernelscope.metrics.inheritance`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics.enclosing import Enclosed, enclosed
+from kernelscope.metrics.grouping import group
+from kernelscope.metrics.inheritance import NONE, Inheritance, inheritance, no_inheritance
+from kernelscope.metrics.iteration_family import IterationFamily
+from kernelscope.metrics.launching import Launching
+from kernelscope.trace import Table, Trace
+
+Int8s = npt.NDArray[np.int8]
+Int32s = npt.NDArray[np.int32]
+
+REASONS = (
+    "",
+    "no_launch_row",
+    "unknown_thread",
+    "no_range_on_thread",
+    "between_ranges",
+    "outside_iterations",
+    "another_process",
+    "several_annotating_threads",
+)
+"""Why work belongs to nothing: index 0 where it belongs to something.
+
+- ``no_launch_row``: the capture holds no call with its process and correlation id;
+- ``unknown_thread``: the capture does not say which thread called;
+- ``no_range_on_thread``: the calling thread opened no range;
+- ``between_ranges``: it did, but none was open at the call;
+- ``outside_iterations``: the call lies before the first iteration or after the last;
+- ``another_process``: the iterations are another process's;
+- ``several_annotating_threads``: more than one thread carries the iteration family, so that a
+  thread without ranges could belong to either.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attributed:
+    """What each of n kernels, or of n copies, belongs to.
+
+    Attributes
+    ----------
+    call : ndarray of int32, shape (n,)
+        Number of its launching call (see :class:`Launching`); −1 where there is none.
+    launch : ndarray of int32, shape (n,)
+        The same as a row of ``trace.api_calls``.
+    how : ndarray of int8, shape (n,)
+        Index into `HOW`. With an iteration family, how it belongs to its *iteration*; without,
+        whether any range holds it.
+    iteration : ndarray of int32, shape (n,)
+        Index of its iteration in the family; −1 for none.
+    phase : ndarray of int32, shape (n,)
+        Row in ``trace.ranges`` of the part of the iteration that it belongs to; −1 for none.
+    reason : ndarray of int8, shape (n,)
+        Index into `REASONS`: why `how` is ``none``.
+    """
+
+    call: Int32s
+    launch: Int32s
+    how: Int8s
+    iteration: Int32s
+    phase: Int32s
+    reason: Int8s
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribution:
+    """The ranges and iterations of all device work; see :func:`attribute`.
+
+    Attributes
+    ----------
+    enclosed : Enclosed
+        The ranges around each launching call, and the place of every range.
+    family : IterationFamily or None
+        The iterations, where asked for.
+    inheritance : Inheritance
+        The iteration of each launching call.
+    kernels, copies : Attributed
+        What each row of ``trace.kernels`` and ``trace.copies`` belongs to.
+    """
+
+    enclosed: Enclosed
+    family: IterationFamily | None
+    inheritance: Inheritance
+    kernels: Attributed
+    copies: Attributed
+
+
+def attribute(
+    trace: Trace,
+    *,
+    family: IterationFamily | None = None,
+    phases: bool = True,
+    strict: bool = False,
+    process_ranges: bool = False,
+) -> Attribution:
+    """Which ranges and which iteration does each kernel, copy and memset belong to?
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    family : IterationFamily, optional
+        The iterations; launches outside their ranges inherit them.
+    phases : bool
+        Whether such launches inherit the phase, too: the range directly inside the iteration.
+    strict : bool
+        Apply the rule of ``nsys stats``: a range must hold the whole call, start/end ranges
+        that another thread closed hold nothing, and nothing is inherited.
+    process_ranges : bool
+        Start/end ranges hold the launches of every thread of their process.
+
+    Raises
+    ------
+    ValueError
+        If `strict` is asked for together with what nsys does not know.
+    """
+    if strict and (family is not None or process_ranges):
+        raise ValueError("nsys knows neither iterations nor ranges of a whole process")
+    around = enclosed(trace, strict=strict, process_ranges=process_ranges)
+    given = no_inheritance(around) if family is None else inheritance(around, family, phases=phases)
+    calls, reason = around.calls, _reasons(trace.ranges, around.calls, given)
+    return Attribution(
+        enclosed=around,
+        family=family,
+        inheritance=given,
+        kernels=_attributed(calls.kernel_call, calls.kernel_row, given, reason),
+        copies=_attributed(calls.copy_call, calls.copy_row, given, reason),
+    )
+
+
+def _reasons(ranges: Table, calls: Launching, given: Inheritance) -> Int8s:
+    """Return why each call belongs to nothing; 0 where it belongs to something."""
+    reason = np.where(given.how == NONE, given.reason, 0).astype(np.int8)
+    unexplained = (given.how == NONE) & (reason == 0)
+    reason[unexplained] = place_reasons(ranges, calls)[unexplained]
+    return reason
+
+
+def place_reasons(ranges: Table, calls: Launching) -> Int8s:
+    """Return why a call that no range holds is held by none, from its thread alone."""
+    reason = np.zeros(len(calls), dtype=np.int8)
+    opened = set(group(ranges["process_id"], ranges["thread_id"]).keys)
+    for (process, thread), part in calls.threads.items():
+        if thread is None:
+            reason[part] = REASONS.index("unknown_thread")
+        elif (process, thread) in opened:
+            reason[part] = REASONS.index("between_ranges")
+        else:
+            reason[part] = REASONS.index("no_range_on_thread")
+    return reason
+
+
+def _attributed(call: Int32s, launch: Int32s, given: Inheritance, reason: Int8s) -> Attributed:
+    def of_call(values: npt.NDArray[Any], default: int) -> npt.NDArray[Any]:
+        return np.append(values, values.dtype.type(default))[call]  # −1: the last place
+
+    return Attributed(
+        call=call,
+        launch=launch,
+        how=of_call(given.how, NONE),
+        iteration=of_call(given.iteration, -1),
+        phase=of_call(given.phase, -1),
+        reason=of_call(reason, REASONS.index("no_launch_row")),
+    )

@@ -1,0 +1,196 @@
+"""Which launching calls lie in which ranges, as slices of calls in order of time.
+
+A range of one thread contains calls that follow one another, so that two numbers per range say
+which: no list of pairs is made until somebody needs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics.grouping import Key, group
+from kernelscope.metrics.launching import Launching
+from kernelscope.trace import Table
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slices:
+    """Calls ``order[first[i]:last[i]]`` lie in the i-th interval.
+
+    Attributes
+    ----------
+    order : ndarray of int, shape (c,)
+        Numbers of launching calls, by lane (thread or process) and start.
+    first, last : ndarray of int64, shape (r,)
+        Bounds in `order`, ``last >= first``.
+    """
+
+    order: npt.NDArray[Any]
+    first: Int64s
+    last: Int64s
+
+    def counts(self) -> Int64s:
+        """Return how many calls lie in each interval."""
+        return self.last - self.first
+
+    def sums(self, values: npt.NDArray[Any]) -> Int64s:
+        """Return the sum of a figure of each call over each interval."""
+        before = np.zeros(len(self.order) + 1, dtype=np.int64)
+        np.cumsum(values[self.order], out=before[1:])
+        return np.asarray(before[self.last] - before[self.first])
+
+    def only(self, chosen: slice) -> Slices:
+        """Return the slices of some of the intervals."""
+        return Slices(self.order, self.first[chosen], self.last[chosen])
+
+    def pairs(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:
+        """Return every (interval, call), one by one."""
+        return _expanded(self.first, self.last, self.order)
+
+    def covered(self, calls: int) -> npt.NDArray[np.bool_]:
+        """Return which of all `calls` lie in any interval."""
+        change = np.zeros(len(self.order) + 1, dtype=np.int64)
+        np.add.at(change, self.first, 1)
+        np.add.at(change, self.last, -1)
+        inside = np.zeros(calls, dtype=np.bool_)
+        inside[self.order[np.cumsum(change[:-1]) > 0]] = True
+        return inside
+
+
+def _expanded(
+    first: Int64s, last: Int64s, order: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:
+    length = last - first
+    which = np.repeat(np.arange(len(first)), length)
+    before = np.cumsum(length) - length
+    place = np.arange(len(which)) - np.repeat(before - first, length)
+    return which, order[place]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """Intervals of host time on threads: ranges, or unions of ranges.
+
+    Attributes
+    ----------
+    start, end : ndarray of int64, shape (r,)
+        In ns.
+    process, thread : ndarray of int, shape (r,)
+        Whose they are, as the columns of ``trace.ranges`` hold them.
+    """
+
+    start: Int64s
+    end: Int64s
+    process: npt.NDArray[Any]
+    thread: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, ranges: Table, rows: npt.NDArray[Any]) -> Intervals:
+        """Return the intervals of some ranges."""
+        return cls(
+            *(ranges[name][rows] for name in ("start_ns", "end_ns", "process_id", "thread_id"))
+        )
+
+
+def containment(
+    intervals: Intervals, calls: Launching, *, strict: bool = False, process_wide: bool = False
+) -> tuple[Slices, ...]:
+    """Which launching calls lie in each interval?
+
+    Parameters
+    ----------
+    intervals : Intervals
+        On any threads.
+    calls : Launching
+        The calls.
+    strict : bool
+        The interval contains the whole call, as ``nsys stats`` demands; otherwise its start.
+    process_wide : bool
+        Calls of any thread of the interval's process; otherwise of its own thread.
+
+    Returns
+    -------
+    tuple of Slices, each of r intervals
+        Their calls are disjoint. One, except where launching calls of one thread lie inside
+        each other and `strict` asks for whole calls. An interval of no length contains nothing.
+    """
+    lanes = _lanes(calls, process_wide)
+    order = _by_lane(calls, lanes)
+    if not strict:
+        return (_slices(intervals, calls, lanes, order, strict=False),)
+    chains = _chains(calls, lanes, order)
+    return tuple(_slices(intervals, calls, lanes, chain, strict=True) for chain in chains)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lanes:
+    """The calls of each process, or of each thread: `of_call` ascends."""
+
+    keys: tuple[Key, ...]
+    of_call: Int64s
+    process_wide: bool
+
+
+def _lanes(calls: Launching, process_wide: bool) -> _Lanes:
+    numbers: dict[Key, int] = {}
+    of_call = np.zeros(len(calls), dtype=np.int64)
+    for key, part in calls.threads.items():  # threads of a process follow one another
+        of_call[part] = numbers.setdefault(key[:1] if process_wide else key, len(numbers))
+    return _Lanes(tuple(numbers), of_call, process_wide)
+
+
+def _by_lane(calls: Launching, lanes: _Lanes) -> npt.NDArray[np.intp]:
+    """Return the calls by lane and start, which is how they stand where a lane is a thread."""
+    if not lanes.process_wide or len(lanes.keys) == len(calls.threads):
+        return np.arange(len(calls))
+    return np.lexsort((calls.start, lanes.of_call))
+
+
+def _chains(calls: Launching, lanes: _Lanes, order: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """Split calls into chains in which starts and ends ascend together in every lane."""
+    low = int(calls.end.min(initial=0))
+    span = int(calls.end.max(initial=0)) - low + 1
+    while True:
+        reached = (calls.end[order] - low) + lanes.of_call[order] * span
+        latest = reached == np.maximum.accumulate(reached) if len(order) else reached == 0
+        yield order[latest]
+        order = order[~latest]
+        if not len(order):
+            return
+
+
+def _slices(
+    intervals: Intervals,
+    calls: Launching,
+    lanes: _Lanes,
+    order: npt.NDArray[Any],
+    *,
+    strict: bool,
+) -> Slices:
+    first = np.zeros(len(intervals.start), dtype=np.int64)
+    last = np.zeros(len(intervals.start), dtype=np.int64)
+    keys = (intervals.process,) if lanes.process_wide else (intervals.process, intervals.thread)
+    whose = group(*keys)
+    start, end = calls.start[order], calls.end[order]
+    bounds = np.searchsorted(lanes.of_call[order], np.arange(len(lanes.keys) + 1))
+    part = {key: slice(bounds[i], bounds[i + 1]) for i, key in enumerate(lanes.keys)}
+    for key, rows in zip(whose.keys, whose.rows(), strict=True):
+        if key[-1] is None and not lanes.process_wide:
+            continue  # nobody knows whose calls these would be
+        mine = part.get(key, slice(0, 0))
+        opened, closed = intervals.start[rows], intervals.end[rows]
+        low = np.searchsorted(start[mine], opened, side="left")
+        high = np.searchsorted(start[mine], closed, side="left")
+        if strict:
+            high = np.minimum(high, np.searchsorted(end[mine], closed, side="right"))
+        high = np.where(closed > opened, np.maximum(high, low), low)
+        first[rows], last[rows] = mine.start + low, mine.start + high
+    return Slices(order, first, last)

@@ -1,0 +1,244 @@
+"""Which NVTX ranges mark the training iterations: found by score, or named by the user."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelscope.errors import NotRecordedError, SelectionError, nearest
+from kernelscope.metrics.iteration_family import IterationFamily
+from kernelscope.metrics.launch_times import LaunchTimes, launch_times
+from kernelscope.metrics.range_families import Candidate, candidates
+from kernelscope.metrics.range_names import (
+    FoldedNames,
+    fold_all,
+    name_rank,
+    occurring,
+    users_names,
+)
+from kernelscope.trace import Trace
+
+MIN_SCORE = 0.3
+"""A family that scores less is not taken for the iterations."""
+MIN_INSTANCES = 5
+"""Fewer ranges of one name are not taken for iterations, unless the user names them."""
+TIE = 0.05
+"""Scores that differ by at most this share are tied: the outermost wins."""
+NESTED_SHARE = 0.9
+"""One family is inside another if this share of its instances, and of the other's, agree."""
+TYPICAL_SHARE = 0.5
+"""Of tied families side by side, those that typically span less than this share of the longest
+give way: validation steps between training steps are as regular, but fill little of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerUp:
+    """The family that would be next."""
+
+    name: str
+    domain: str
+    process_id: int | None
+    thread_id: int | None
+    score: float
+    instances: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The chosen family, and what it was chosen over.
+
+    Attributes
+    ----------
+    family : IterationFamily
+        The chosen ranges.
+    score : float
+        Its coverage of the device's active span × the regularity of its launches.
+    runner_up : RunnerUp or None
+        The best of the others; families inside the chosen one are among them.
+    also_in : tuple of (process, thread)
+        Where else ranges of the same domain and folded name pass for iterations: other ranks.
+    """
+
+    family: IterationFamily
+    score: float
+    runner_up: RunnerUp | None
+    also_in: tuple[tuple[int | None, int | None], ...]
+
+
+def find(trace: Trace, launches: LaunchTimes | None = None) -> Found | None:
+    """Which ranges mark the training iterations?
+
+    Parameters
+    ----------
+    trace : Trace
+        The whole trace.
+    launches : LaunchTimes, optional
+        Of the same trace, where the caller has them already.
+
+    Returns
+    -------
+    Found or None
+        None where no family of at least `MIN_INSTANCES` ranges that do not overlap, of no
+        library, scores at least `MIN_SCORE`.
+
+    Notes
+    -----
+    A candidate is the ranges of one (process, thread, domain, name with digits folded). Its
+    score is Σ periods / (first to last device activity) × (1 − MAD / median of the process's
+    launches per period), the periods clipped to the device activity. Within `TIE` of the best
+    the outermost wins. Where one family repeats in every instance of another, the one whose
+    name says so wins (step, iter, iteration, batch; a microbatch gives way to a batch), else
+    the outer: steps, not epochs, and not layers, however many were captured.
+    """
+    if not len(trace.ranges):
+        return None
+    names = users_names(trace.ranges)
+    launches = launches or launch_times(trace)
+    found = candidates(trace, launches, names, least=MIN_INSTANCES, least_score=MIN_SCORE)
+    return _result(found) if found else None
+
+
+def named(trace: Trace, pattern: str, launches: LaunchTimes | None = None) -> Found:
+    """Which ranges are the iterations that the user named?
+
+    Parameters
+    ----------
+    trace : Trace
+        The whole trace.
+    pattern : str
+        Name of the ranges, exactly or as a glob (``step *``), or with digits folded
+        (``step #``). Any number of instances will do, and a library's ranges, too.
+    launches : LaunchTimes, optional
+        Of the same trace, where the caller has them already.
+
+    Raises
+    ------
+    NotRecordedError
+        If the trace holds no NVTX ranges.
+    SelectionError
+        If no range is called so, with the nearest names; or if the ranges overlap.
+    """
+    names = matching(trace, pattern)
+    launches = launches or launch_times(trace)
+    found = candidates(trace, launches, names, least=1, least_score=0.0)
+    if not found:
+        raise SelectionError(
+            f"The ranges called {pattern!r} overlap each other on their thread.",
+            "Iterations follow one another; name a range that is not opened inside itself.",
+        )
+    return _result(found)
+
+
+def matching(trace: Trace, pattern: str) -> FoldedNames:
+    """Return the ranges whose name is `pattern`, exactly, as a glob, or with digits folded.
+
+    Raises
+    ------
+    NotRecordedError
+        If the trace holds no NVTX ranges.
+    SelectionError
+        If no range is called so.
+    """
+    ranges = trace.ranges
+    if not len(ranges):
+        raise NotRecordedError(
+            f"The trace holds no NVTX ranges, so none is called {pattern!r}.",
+            "Annotate the program, and record them: nsys profile --trace=cuda,nvtx",
+        )
+    names = ranges.categories("name")
+    there = np.flatnonzero(occurring(ranges)).tolist()
+    texts = dict(zip(there, fold_all([names[code] for code in there]), strict=True))
+    glob = re.compile(fnmatch.translate(pattern))
+    number: dict[str, int] = {}
+    of_name = np.full(len(names) + 1, -1, dtype=np.int32)
+    for code, text in texts.items():
+        if pattern in (names[code], text) or glob.match(names[code]):
+            of_name[code] = number.setdefault(text, len(number))
+    if not number:
+        known = set(texts.values()) - {""}
+        raise SelectionError(f"No NVTX range is called {pattern!r}.", nearest(pattern, known))
+    return FoldedNames(of_name[ranges["name"]], tuple(number))
+
+
+def _result(found: Sequence[Candidate]) -> Found:
+    """Choose among candidates; the best score comes first."""
+    winner = _start(found)
+    moved = True
+    while moved:
+        moved = False
+        for other in found:
+            if other is not winner and _wins_by_nesting(other, winner):
+                winner, moved = other, True
+    same = (winner.family.domain, winner.family.folded_name)
+    twins = [each for each in found if _identity(each) == same and each is not winner]
+    rest = [each for each in found if _identity(each) != same]
+    also = tuple((each.family.process_id, each.family.thread_id) for each in twins)
+    return Found(winner.family, winner.score, _runner_up(rest), also)
+
+
+def _identity(candidate: Candidate) -> tuple[str, str]:
+    return candidate.family.domain, candidate.family.folded_name
+
+
+def _runner_up(rest: Sequence[Candidate]) -> RunnerUp | None:
+    if not rest:
+        return None
+    family = rest[0].family
+    return RunnerUp(
+        family.folded_name,
+        family.domain,
+        family.process_id,
+        family.thread_id,
+        rest[0].score,
+        len(family.starts),
+    )
+
+
+def _start(found: Sequence[Candidate]) -> Candidate:
+    """Return the outermost of the best scores; side by side, the one that begins first.
+
+    A thread that launches nothing (it loads data for a later batch) gives way to one that does.
+    """
+    tied = [each for each in found if each.score >= (1 - TIE) * found[0].score]
+    tied = [each for each in tied if each.launches_itself] or tied
+    longest = max(each.typical_span for each in tied)
+    tied = [each for each in tied if each.typical_span >= TYPICAL_SHARE * longest]
+    outermost = [
+        each
+        for each in tied
+        if not any(other is not each and repeats_in(each, other) for other in tied)
+    ]
+    return min(outermost or tied, key=lambda each: (int(each.family.starts[0]), -each.score))
+
+
+def _wins_by_nesting(other: Candidate, winner: Candidate) -> bool:
+    """Say whether `other`, around or inside `winner`, is rather the iterations."""
+    rank = name_rank(other.family.folded_name) - name_rank(winner.family.folded_name)
+    around = repeats_in(winner, other)
+    if around:
+        return rank >= 0 or around == 1
+    inside = repeats_in(other, winner)
+    return inside >= 2 and rank > 0
+
+
+def repeats_in(inner: Candidate, outer: Candidate) -> int:
+    """Return how often `inner` occurs in an instance of `outer`, at the median; 0 if it does not.
+
+    Both must be of one thread, and nearly every instance of both must take part: `NESTED_SHARE`
+    of the inner ones lie inside an outer one, and of the outer ones hold at least one.
+    """
+    one, around = inner.family, outer.family
+    if (one.process_id, one.thread_id) != (around.process_id, around.thread_id):
+        return 0
+    place = np.searchsorted(around.starts, one.starts, side="right") - 1
+    held = (place >= 0) & (one.range_ends <= around.range_ends[np.maximum(place, 0)])
+    if int(held.sum()) < NESTED_SHARE * len(held):
+        return 0
+    per_outer = np.bincount(place[held], minlength=len(around.starts))
+    if int((per_outer > 0).sum()) < NESTED_SHARE * len(per_outer):
+        return 0
+    return max(int(np.median(per_outer)), 1)

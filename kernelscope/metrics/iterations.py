@@ -1,0 +1,272 @@
+"""Training iterations: their periods, what the device does in each, and the steady step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics.intervals import Pieces, covered_before, sums_by, union
+from kernelscope.metrics.iteration_family import IterationFamily
+from kernelscope.metrics.iteration_results import (
+    ITERATIONS,
+    STATES,
+    IterationSummary,
+    SequenceCheck,
+)
+from kernelscope.metrics.kernel_sequence import agrees, repeating_unit
+from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids, launch_times
+from kernelscope.metrics.mark_iterations import Marked, mark_iterations
+from kernelscope.metrics.steady import figures
+from kernelscope.metrics.window import Window, whole
+from kernelscope.trace import Categorical, ColumnData, Table, Trace
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+
+TBD_SAMPLE = 50
+"""TBD (Zhu et al., 2018) samples 50 to 1000 iterations after warm-up."""
+
+_NOT_DEVICE = "HtoH"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Iterations:
+    """The result of :func:`iterations`: a summary, and a table with a row per iteration."""
+
+    summary: IterationSummary
+    rows: Table
+    marked: Marked
+
+
+def iterations(  # noqa: PLR0913 - what the command line offers
+    trace: Trace,
+    window: Window,
+    *,
+    pattern: str | None = None,
+    attribution: Int32s | None = None,
+    batch_size: int | None = None,
+    ranks: int | None = None,
+    cross_check: bool = False,
+    marked: Marked | None = None,
+) -> Iterations:
+    """How long does each training iteration take, and what does the GPU do in it?
+
+    Parameters
+    ----------
+    trace : Trace
+        The whole trace.
+    window : Window
+        Iterations that start in it get a row; their figures are of their whole periods. What is
+        warm-up or an outlier is decided by the whole trace.
+    pattern : str, optional
+        Name of the ranges that are the iterations; found where it is not given.
+    attribution : ndarray of int32, shape (kernels,), optional
+        Number of the iteration that launched each kernel, −1 for none. Without it, a kernel
+        belongs to the iteration of its process in whose period its launch call starts.
+    batch_size, ranks : int, optional
+        Samples per iteration and rank, and number of ranks (1), for the throughput. There is
+        none of a repeating unit of the kernel sequence, which may be a part of an iteration.
+    cross_check : bool
+        Whether to compare the markers with the kernel sequence.
+    marked : Marked, optional
+        Result of :func:`mark_iterations`, where the caller has it already.
+
+    Returns
+    -------
+    Iterations
+        An iteration lasts from its start to the next one's (``period_ns``): data loading
+        usually lies outside the range. The last ends with its range and is in no period
+        statistic. ``…_in_window_ns`` clip the device's time to the period, as the union over
+        all devices of the process, and add up over iterations; ``attributed_ns`` is the work
+        that the iteration launched, whenever it ran. The two are never mixed.
+
+    Raises
+    ------
+    NotRecordedError, SelectionError
+        If there is no range called `pattern`.
+    """
+    launches = launch_times(trace)
+    marked = marked or mark_iterations(trace, pattern, launches)
+    family = marked.family
+    if family is None:
+        return Iterations(_summary(marked, window, trace), Table.empty(ITERATIONS), marked)
+    kept = _in_window(family, window, whole(trace))
+    rows = _rows(trace, marked, family, launches, attribution).take(kept)
+    check = _sequence_check(trace, family, launches) if cross_check and marked.from_ranges else None
+    # Samples per *unit* of the kernel sequence are not known: it may be a layer.
+    known = batch_size is not None and marked.from_ranges
+    rate = (batch_size or 0) * (ranks or 1) if known else None
+    return Iterations(_summary(marked, window, trace, rate, check), rows, marked)
+
+
+def _in_window(family: IterationFamily, window: Window, everything: Window) -> Int64s:
+    """Return the iterations that start in the window.
+
+    A window that reaches to the first CUDA activity holds what began before that, and likewise
+    behind the last: the window of a whole trace holds all of its iterations.
+    """
+    inside = np.ones(len(family.starts), dtype=np.bool_)
+    if window.start_ns > everything.start_ns:
+        inside &= family.starts >= window.start_ns
+    if window.end_ns < everything.end_ns:
+        inside &= family.starts < window.end_ns
+    return np.flatnonzero(inside)
+
+
+def _rows(
+    trace: Trace,
+    marked: Marked,
+    family: IterationFamily,
+    launches: LaunchTimes,
+    attribution: Int32s | None,
+) -> Table:
+    count = len(family.starts)
+    period = family.ends - family.starts
+    owner = iteration_of_kernel(family, launches) if attribution is None else attribution
+    columns: dict[str, ColumnData] = {
+        "index": np.arange(count, dtype=np.int64),
+        "start_ns": family.starts,
+        "period_ns": period,
+        "busy_in_window_ns": _inside(_activity(trace, family, ("kernels", "copies")), family),
+        "kernel_in_window_ns": _inside(_activity(trace, family, ("kernels",)), family),
+        "launches": _launches(family, launches),
+        "state": Categorical(marked.state, STATES),
+        **_attributed(trace, family, owner),
+    }
+    if marked.from_ranges:
+        names = trace.ranges.categories("name")
+        texts = [names[code] for code in trace.ranges["name"][family.rows].tolist()]
+        span = family.range_ends - family.starts
+        columns |= {
+            "label": Categorical.of(texts),
+            "range_ns": span,
+            "outside_ns": period - span,
+        }
+    return Table.make(ITERATIONS, columns)
+
+
+def iteration_of_kernel(family: IterationFamily, launches: LaunchTimes) -> Int32s:
+    """Return the iteration in whose period each kernel's launch call starts; −1 for none.
+
+    Only kernels of the family's own process belong to its iterations. A kernel without a
+    recorded call goes by its own start.
+    """
+    process = UNKNOWN if family.process_id is None else family.process_id
+    place = np.searchsorted(family.starts, launches.at, side="right") - 1
+    inside = (launches.process == process) & (place >= 0)
+    inside &= launches.at < family.ends[np.maximum(place, 0)]
+    return np.where(inside, place, -1).astype(np.int32)
+
+
+def _activity(trace: Trace, family: IterationFamily, tables: tuple[str, ...]) -> Pieces:
+    """Return when any device of the family's process worked for it."""
+    process = UNKNOWN if family.process_id is None else family.process_id
+    starts, ends = [], []
+    for name in tables:
+        table: Table = getattr(trace, name)
+        mine = ids(table["process_id"]) == process
+        if name == "copies" and _NOT_DEVICE in table.categories("kind"):
+            mine &= table["kind"] != table.categories("kind").index(_NOT_DEVICE)
+        starts.append(table["start_ns"][mine].astype(np.int64))
+        ends.append(table["end_ns"][mine].astype(np.int64))
+    return union(np.concatenate(starts), np.concatenate(ends))
+
+
+def _inside(pieces: Pieces, family: IterationFamily) -> Int64s:
+    """Return how much of `pieces` lies in each period."""
+    if not len(pieces[0]):
+        return np.zeros(len(family.starts), dtype=np.int64)
+    return covered_before(pieces, family.ends) - covered_before(pieces, family.starts)
+
+
+def _launches(family: IterationFamily, launches: LaunchTimes) -> Int64s:
+    calls = launches.calls.get(UNKNOWN if family.process_id is None else family.process_id)
+    if calls is None:
+        return np.zeros(len(family.starts), dtype=np.int64)
+    found = np.searchsorted(calls, family.ends) - np.searchsorted(calls, family.starts)
+    return found.astype(np.int64, copy=False)
+
+
+def _attributed(trace: Trace, family: IterationFamily, owner: Int32s) -> dict[str, ColumnData]:
+    count = len(family.starts)
+    mine = np.flatnonzero(owner >= 0)
+    code = owner[mine]
+    start = trace.kernels["start_ns"][mine].astype(np.int64)
+    end = trace.kernels["end_ns"][mine].astype(np.int64)
+    behind = np.maximum(end - np.maximum(start, family.ends[code]), 0)
+    return {
+        "attributed_ns": sums_by(code, end - start, count),
+        "spill_ns": sums_by(code, behind, count),
+        "kernels": np.bincount(code, minlength=count).astype(np.int64),
+    }
+
+
+def _sequence_check(
+    trace: Trace, family: IterationFamily, launches: LaunchTimes
+) -> SequenceCheck | None:
+    unit = repeating_unit(trace, launches)
+    if unit is None:
+        return None
+    gaps = np.diff(unit.family.starts)
+    median = float(np.median(gaps)) if len(gaps) else None
+    same = agrees(family, unit.family)
+    return SequenceCheck(
+        unit.family.folded_name, len(unit.family.starts), median, unit.confidence, same
+    )
+
+
+def _summary(
+    marked: Marked,
+    window: Window,
+    trace: Trace,
+    samples: int | None = None,
+    check: SequenceCheck | None = None,
+) -> IterationSummary:
+    family = marked.family
+    kept = np.empty(0, dtype=np.int64)
+    period = kept
+    if family is not None:
+        kept = _in_window(family, window, whole(trace))
+        period = (family.ends - family.starts)[kept]
+    warmup, steady, outlier, last = (marked.state[kept] == code for code in range(len(STATES)))
+    after = ~warmup & ~last
+    notes = marked.notes
+    if family is not None and int(after.sum()) < TBD_SAMPLE:
+        notes += (
+            f"{int(after.sum())} iterations after warm-up; TBD samples at least {TBD_SAMPLE}.",
+        )
+    return IterationSummary(
+        family=None if family is None else family.folded_name,
+        domain=family.domain if family is not None and marked.from_ranges else None,
+        process_id=None if family is None else family.process_id,
+        thread_id=None if family is None else family.thread_id,
+        source=marked.source,
+        score=marked.score,
+        runner_up=marked.runner_up,
+        also_in=marked.also_in,
+        count=len(kept),
+        warmup=tuple(kept[warmup].tolist()),
+        outliers=tuple(kept[outlier].tolist()),
+        steady=figures(period[steady]),
+        throughput_per_s=throughput(period[after], samples),
+        kernel_sequence=check,
+        notes=notes,
+    )
+
+
+def throughput(periods: Int64s, samples: int | None) -> float | None:
+    """Return samples per second of iterations of the given periods in ns.
+
+    Parameters
+    ----------
+    periods : ndarray of int64, shape (n,)
+        Of the iterations after warm-up.
+    samples : int or None
+        Samples per iteration, over all ranks; None where not known.
+    """
+    time = int(periods.sum())
+    if samples is None or not time:
+        return None
+    return len(periods) * samples * 1e9 / time

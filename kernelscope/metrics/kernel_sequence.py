@@ -1,0 +1,314 @@
+"""The repeating unit of the kernel sequence: iterations of a trace without markers.
+
+On the busiest stream each kernel is a symbol (name + grid + block). A place in the sequence is
+known by its *context*, the next few symbols; a context that occurs once per unit is an anchor,
+and the units lie between its occurrences. A training step has many such anchors, so one that a
+differing kernel spoils is replaced by another. A layer and a step cannot be told apart from the
+sequence alone; the unit is therefore called *repeating unit of N kernels*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics.grouping import group
+from kernelscope.metrics.intervals import sorting
+from kernelscope.metrics.iteration_family import IterationFamily
+from kernelscope.metrics.kernel_names import is_communication
+from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids
+from kernelscope.metrics.range_families import device_span
+from kernelscope.trace import Table, Trace
+
+Int64s = npt.NDArray[np.int64]
+UInt64s = npt.NDArray[np.uint64]
+
+MIN_UNITS = 5
+"""A unit repeats at least this often."""
+MIN_CONFIDENCE = 0.3
+"""Below this there is no repeating unit: as for a family of ranges."""
+MIN_EXPLAINED = 0.75
+"""At least this share of kernels stands at the same place of the unit before."""
+CONTEXT = 4
+"""How many symbols in a row make a context."""
+MAX_LENGTHS = 12
+"""How many lengths of the unit are compared: those with the most anchors."""
+ANCHORS_TRIED = 3
+"""How many anchors are tried for each length."""
+MAX_COMPARED = 200_000
+"""About how many places are compared to tell how well units repeat."""
+SAMPLED_UNITS = 64
+"""About how many units are compared to tell where a unit begins."""
+MIN_COMMON = 0.9
+"""A kernel before the anchor belongs to the unit if this share of units has it."""
+UNEXPLAINED = 0.005
+"""The shortest unit wins that leaves at most this share of kernels unexplained, or at most
+`UNEXPLAINED_FACTOR` times as much as the best: not ten steps where one step repeats."""
+UNEXPLAINED_FACTOR = 2.0
+AGREES_WITHIN = 0.05
+"""Markers and kernel sequence agree if neither number nor median period differ by more."""
+
+_COLUMNS = ("name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RepeatingUnit:
+    """What repeats on the busiest stream.
+
+    Attributes
+    ----------
+    family : IterationFamily
+        One instance per unit, from the launch of its first kernel; no rows in `ranges`.
+    kernels : int
+        Kernels per unit, at the median.
+    confidence : float
+        Share of the kernels that stand at the same place of the unit before × the smaller of
+        two coverages: the stream's kernels that lie in a unit, and the device's active span
+        from the first unit to the last.
+    """
+
+    family: IterationFamily
+    kernels: int
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Unit:
+    """Places at which units begin, and how well they repeat."""
+
+    anchors: Int64s
+    length: int
+    explained: float
+    coverage: float
+
+
+def repeating_unit(trace: Trace, launches: LaunchTimes) -> RepeatingUnit | None:
+    """What repeats in the sequence of kernels on the busiest stream?
+
+    Parameters
+    ----------
+    trace : Trace
+        The whole trace.
+    launches : LaunchTimes
+        Of the same trace.
+
+    Returns
+    -------
+    RepeatingUnit or None
+        None where nothing repeats at least `MIN_UNITS` times with `MIN_CONFIDENCE`.
+    """
+    rows = busiest_stream(trace.kernels)
+    if len(rows) < MIN_UNITS + CONTEXT:
+        return None
+    symbols = _symbols(trace.kernels, rows)
+    found = _best(_units(symbols), len(symbols))
+    if found is None:
+        return None
+    anchors = _from_the_beginning(symbols, found.anchors)
+    covered = _covered(anchors, found.length, len(symbols))
+    found = replace(found, anchors=anchors, coverage=covered)
+    confidence = found.explained * min(found.coverage, _time_covered(trace, rows, found))
+    if confidence < MIN_CONFIDENCE:
+        return None
+    return RepeatingUnit(_family(trace, launches, rows, found), found.length, confidence)
+
+
+def agrees(markers: IterationFamily, unit: IterationFamily) -> bool:
+    """Return whether the repeating unit is what the markers mark, by number and median period."""
+    marked, repeated = len(markers.starts), len(unit.starts)
+    if abs(marked - repeated) > max(1, AGREES_WITHIN * marked) or min(marked, repeated) < 2:
+        return False
+    period = float(np.median(np.diff(markers.starts)))
+    return abs(float(np.median(np.diff(unit.starts))) - period) <= AGREES_WITHIN * period
+
+
+def busiest_stream(kernels: Table) -> npt.NDArray[np.intp]:
+    """Return the rows of the stream with the most compute time, in order of start.
+
+    Communication kernels spin while they wait, so their time says nothing of a stream.
+    """
+    if not len(kernels):
+        return np.empty(0, dtype=np.intp)
+    groups = group(*(kernels[f"{what}_id"] for what in ("process", "device", "context", "stream")))
+    rows = np.arange(len(kernels))
+    if groups.codes is not None:
+        waits = is_communication(kernels.categories("name"))
+        compute = np.append(~waits, True)[kernels["name"]]
+        time = np.where(compute, kernels["end_ns"].astype(np.int64) - kernels["start_ns"], 0)
+        busy = np.bincount(groups.codes, weights=time, minlength=len(groups.keys))
+        rows = np.flatnonzero(groups.codes == int(np.argmax(busy)))
+    start = kernels["start_ns"][rows]
+    return rows if bool((start[1:] >= start[:-1]).all()) else rows[sorting(start)]
+
+
+def _symbols(kernels: Table, rows: npt.NDArray[np.intp]) -> UInt64s:
+    """Return a hash of name, grid and block of each kernel."""
+    symbol = np.zeros(len(rows), dtype=np.uint64)
+    for name in _COLUMNS:
+        symbol += kernels[name][rows].astype(np.int64).view(np.uint64)
+        symbol *= _MULTIPLIER
+        symbol ^= symbol >> np.uint64(29)
+    return symbol
+
+
+def _contexts(symbols: UInt64s) -> UInt64s:
+    count = len(symbols) - CONTEXT + 1
+    context = np.zeros(count, dtype=np.uint64)
+    for ahead in range(CONTEXT):
+        context += symbols[ahead : ahead + count]
+        context *= _MULTIPLIER
+        context ^= context >> np.uint64(31)
+    return context
+
+
+def _units(symbols: UInt64s) -> list[_Unit]:
+    """Return the ways to cut the sequence into units, one for each number of units tried."""
+    contexts = _contexts(symbols)
+    order = np.argsort(contexts)
+    ordered = contexts[order]
+    new = np.concatenate((np.ones(1, dtype=np.bool_), ordered[1:] != ordered[:-1]))
+    first = np.flatnonzero(new)
+    times = np.diff(np.append(first, len(ordered)))
+    occurs = np.empty(len(ordered), dtype=np.int32)
+    occurs[order] = np.repeat(times, times)  # how often the context of each place occurs
+    weight = np.bincount(times)
+    weight[:MIN_UNITS] = 0
+    classes = np.argsort(-weight, kind="stable")[:MAX_LENGTHS]
+    units: dict[int, _Unit] = {}
+    for count in classes[weight[classes] > 0].tolist():
+        places = np.flatnonzero(occurs == count)
+        unit = _unit_of(symbols, contexts, places)
+        if unit is not None and _better(unit, units.get(unit.length)):
+            units[unit.length] = unit
+    return list(units.values())
+
+
+def _unit_of(symbols: UInt64s, contexts: UInt64s, places: Int64s) -> _Unit | None:
+    """Cut the sequence at a context that is among `places`; the earliest that cuts it well."""
+    best: _Unit | None = None
+    for attempt in range(ANCHORS_TRIED):
+        place = int(places[attempt * len(places) // (ANCHORS_TRIED * 4)])
+        anchors = _to_the_end(symbols, np.flatnonzero(contexts == contexts[place]))
+        gaps = np.diff(anchors)
+        length = int(np.median(gaps))
+        if float(np.median(np.abs(gaps - length))) > 0.1 * length:
+            continue
+        covered = _covered(anchors, length, len(symbols))
+        unit = _Unit(anchors, length, _explained(symbols, anchors), covered)
+        if _better(unit, best):
+            best = unit
+    return best
+
+
+def _covered(anchors: Int64s, length: int, count: int) -> float:
+    """Return the share of a sequence of `count` kernels that lies in the units."""
+    return (min(int(anchors[-1]) + length, count) - int(anchors[0])) / count
+
+
+def _to_the_end(symbols: UInt64s, anchors: Int64s) -> Int64s:
+    """Add the units that begin in the last few places, which have no whole context."""
+    length = max(int(np.median(np.diff(anchors))), 1)
+    more = np.arange(int(anchors[-1]) + length, len(symbols), length)
+    more = more[more > len(symbols) - CONTEXT]
+    if not len(more) or more[0] != anchors[-1] + length:
+        return anchors
+    alike = symbols[more] == symbols[anchors[0]]
+    return np.concatenate((anchors, more[np.logical_and.accumulate(alike)]))
+
+
+def _from_the_beginning(symbols: UInt64s, anchors: Int64s) -> Int64s:
+    """Begin the units as early as the first one allows: an anchor may lie inside the unit."""
+    room = min(int(anchors[0]), int(np.diff(anchors).min()) - 1)
+    if room <= 0:
+        return anchors
+    back = np.arange(1, room + 1)
+    some = anchors[:: max(len(anchors) // SAMPLED_UNITS, 1)]
+    alike = symbols[some[:, None] - back] == symbols[anchors[0] - back]
+    common = np.mean(alike, axis=0) >= MIN_COMMON
+    return anchors - int(np.logical_and.accumulate(common).sum())
+
+
+def _time_covered(trace: Trace, rows: npt.NDArray[np.intp], unit: _Unit) -> float:
+    """Return the share of the device's active span from the first unit to the end of the last."""
+    span = device_span(trace)
+    if span is None:
+        return 0.0
+    last = rows[min(int(unit.anchors[-1]) + unit.length, len(rows)) - 1]
+    first = rows[int(unit.anchors[0])]
+    kernels = trace.kernels
+    covered = int(kernels["end_ns"][last]) - int(kernels["start_ns"][first])
+    return covered / (span[1] - span[0])
+
+
+def _better(one: _Unit, other: _Unit | None) -> bool:
+    if other is None:
+        return True
+    return one.explained * one.coverage > other.explained * other.coverage + 0.001
+
+
+def _explained(symbols: UInt64s, anchors: Int64s) -> float:
+    """Return the share of kernels that stand at the same place of the unit before.
+
+    Counted from the beginning of both units or from their ends, so that a kernel more or less
+    in between spoils only itself. Of long sequences an even sample of units is compared.
+    """
+    size = np.diff(anchors)
+    pairs = np.arange(len(size) - 1)
+    wanted = max(int(MAX_COMPARED * len(pairs) / max(int(size.sum()), 1)), MIN_UNITS)
+    pairs = pairs[:: max(len(pairs) // wanted, 1)]
+    if not len(pairs):
+        return 0.0
+    before, here = size[pairs], size[pairs + 1]
+    pair = np.repeat(np.arange(len(pairs)), here)
+    inside = np.arange(len(pair)) - np.repeat(np.cumsum(here) - here, here)
+    mine = symbols[anchors[pairs + 1][pair] + inside]
+    from_start = anchors[pairs][pair] + inside
+    from_end = from_start + (before - here)[pair]
+    alike = (inside < before[pair]) & (symbols[from_start] == mine)
+    alike |= (from_end >= anchors[pairs][pair]) & (symbols[np.maximum(from_end, 0)] == mine)
+    return float(np.mean(alike))
+
+
+def _best(units: list[_Unit], count: int) -> _Unit | None:
+    """Return the shortest of the units that explain the sequence about as well as any."""
+    units = [
+        unit
+        for unit in units
+        if unit.coverage >= MIN_CONFIDENCE
+        and unit.explained >= MIN_EXPLAINED
+        and count >= unit.length
+    ]
+    if not units:
+        return None
+    left = min(1 - unit.explained for unit in units)
+    allowed = max(UNEXPLAINED_FACTOR * left, UNEXPLAINED)
+    return min(
+        (unit for unit in units if 1 - unit.explained <= allowed), key=lambda unit: unit.length
+    )
+
+
+def _family(
+    trace: Trace, launches: LaunchTimes, rows: npt.NDArray[np.intp], unit: _Unit
+) -> IterationFamily:
+    """Return the units as periods: from the launch of the first kernel to that of the next."""
+    at = launches.at[rows]
+    if bool((np.diff(at[unit.anchors]) <= 0).any()):  # one call launched several units
+        at = trace.kernels["start_ns"][rows].astype(np.int64)
+    behind = np.append(unit.anchors[1:], min(int(unit.anchors[-1]) + unit.length, len(rows)))
+    starts, last = at[unit.anchors], at[behind - 1]
+    end = at[behind[-1]] if behind[-1] < len(rows) else last[-1] + 1
+    ends = np.append(starts[1:], max(int(end), int(last[-1]) + 1))
+    process = int(ids(trace.kernels["process_id"][rows[:1]])[0])
+    return IterationFamily(
+        None if process == UNKNOWN else process,
+        None,
+        "",
+        f"repeating unit of {unit.length} kernel{'s' if unit.length > 1 else ''}",
+        np.empty(0, dtype=np.int64),
+        starts,
+        np.minimum(last + 1, ends),
+        ends,
+    )

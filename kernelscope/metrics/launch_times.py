@@ -1,0 +1,87 @@
+"""When the host asked for each kernel, and on which threads: what iterations are counted by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics.api_calls import calls_without_wrappers
+from kernelscope.metrics.launches import launch_rows
+from kernelscope.trace import Array, Trace, is_missing
+
+Int64s = npt.NDArray[np.int64]
+
+UNKNOWN = int(np.iinfo(np.int64).min)
+"""Stands for a missing id in a column that :func:`ids` made wide."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaunchTimes:
+    """The launch calls of a trace, and the call of each kernel.
+
+    Attributes
+    ----------
+    call_of_kernel : ndarray of int32, shape (kernels,)
+        Row in the calls without wrappers; −1 where no call was recorded.
+    at : ndarray of int64, shape (kernels,)
+        When the call that launched each kernel started; where there is none, the start of the
+        execution stands in for it.
+    process : ndarray of int64, shape (kernels,)
+        The process of each kernel.
+    calls : dict of int to ndarray of int64
+        Process → starts of its launch calls, sorted; of its executions, where the capture holds
+        none of its calls.
+    threads : frozenset of (process, thread)
+        The threads that launched anything.
+    """
+
+    call_of_kernel: npt.NDArray[np.int32]
+    at: Int64s
+    process: Int64s
+    calls: dict[int, Int64s]
+    threads: frozenset[tuple[int, int]]
+
+
+def launch_times(trace: Trace) -> LaunchTimes:
+    """Find out when, and where, each kernel of `trace` was launched."""
+    calls = calls_without_wrappers(trace.api_calls)
+    rows = launch_rows(trace.kernels, calls)
+    at = trace.kernels["start_ns"].astype(np.int64)
+    found = rows >= 0
+    launched = np.zeros(len(calls), dtype=np.bool_)
+    launched[rows[found]] = True
+    at[found] = calls["start_ns"][rows[found]]
+    caller, thread = ids(calls["process_id"][launched]), ids(calls["thread_id"][launched])
+    start = calls["start_ns"][launched].astype(np.int64)
+    process = ids(trace.kernels["process_id"])
+    by_process = {each: _ordered(start[caller == each]) for each in distinct(caller)}
+    for each in distinct(process):
+        if each not in by_process:
+            by_process[each] = _ordered(at[process == each])
+    pairs = {
+        (each, other) for each in distinct(caller) for other in distinct(thread[caller == each])
+    }
+    return LaunchTimes(rows, at, process, by_process, frozenset(pairs))
+
+
+def ids(column: Array) -> Int64s:
+    """Return a column of ids as int64, with `UNKNOWN` where missing, however it is stored."""
+    if column.dtype == np.int64:
+        return column
+    wide = column.astype(np.int64)
+    wide[is_missing(column)] = UNKNOWN
+    return wide
+
+
+def distinct(column: Int64s) -> list[int]:
+    """Return the distinct values of an id column."""
+    if not len(column):
+        return []
+    low = int(column.min())
+    return [low] if low == int(column.max()) else [int(each) for each in np.unique(column)]
+
+
+def _ordered(times: Int64s) -> Int64s:
+    return times if bool((times[1:] >= times[:-1]).all()) else np.sort(times)

@@ -1,0 +1,134 @@
+"""The calls that launched work, in order of time on each thread, and what each launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics.grouping import Key, group
+from kernelscope.metrics.launches import launch_rows
+from kernelscope.trace import Table, Trace, is_missing
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+GRAPH_LAUNCHES = ("cudaGraphLaunch", "cuGraphLaunch")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Launching:
+    """The m host calls that launched any kernel, copy or memset.
+
+    Attributes
+    ----------
+    rows : ndarray of int32, shape (m,)
+        Row of each call in ``trace.api_calls``: by thread, then by start.
+    start, end : ndarray of int64, shape (m,)
+        When each began and ended, in ns.
+    graph : ndarray of bool, shape (m,)
+        Whether it launched a CUDA graph.
+    threads : mapping of (process, thread) to slice
+        Where each thread's calls stand.
+    kernel_call, copy_call : ndarray of int32
+        The call, as a number from 0 to m − 1, that launched each row of ``trace.kernels`` and
+        ``trace.copies``; −1 where there is none.
+    kernel_row, copy_row : ndarray of int32
+        The same as rows of ``trace.api_calls``.
+    """
+
+    rows: Int32s
+    start: Int64s
+    end: Int64s
+    graph: Bools
+    threads: Mapping[Key, slice]
+    kernel_call: Int32s
+    copy_call: Int32s
+    kernel_row: Int32s
+    copy_row: Int32s
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def launching(trace: Trace) -> Launching:
+    """Which calls launched work?
+
+    Call-chain wrappers are left out: they stand around calls that are rows themselves.
+    """
+    calls, own = _without_wrappers(trace.api_calls)
+    launched_by = [launch_rows(work, calls) for work in (trace.kernels, trace.copies)]
+    launches = np.zeros(len(calls), dtype=np.bool_)
+    for by in launched_by:
+        launches[by[by >= 0]] = True
+    rows = np.flatnonzero(launches)
+    whose = group(calls["process_id"][rows], calls["thread_id"][rows])
+    parts = [rows if isinstance(part, slice) else rows[part] for part in whose.rows()]
+    parts = [_by_start(part, calls["start_ns"]) for part in parts]
+    ordered = np.concatenate(parts) if parts else rows
+    bounds = np.cumsum([0, *(len(part) for part in parts)]).tolist()
+    number = np.full(len(calls) + 1, -1, dtype=np.int32)  # the spare last place stands for −1
+    number[ordered] = np.arange(len(ordered), dtype=np.int32)
+    kernel_row, copy_row = (_outside(by, own) for by in launched_by)
+    start = calls["start_ns"][ordered].astype(np.int64, copy=False)
+    return Launching(
+        rows=_outside(ordered.astype(np.int32), own),
+        start=start,
+        end=calls["end_ns"][ordered].astype(np.int64, copy=False),
+        graph=_graph_launches(trace, calls, launched_by)[ordered],
+        threads={key: slice(*pair) for key, pair in zip(whose.keys, pairwise(bounds), strict=True)},
+        kernel_call=number[launched_by[0]],
+        copy_call=number[launched_by[1]],
+        kernel_row=kernel_row,
+        copy_row=copy_row,
+    )
+
+
+def _without_wrappers(calls: Table) -> tuple[Table, npt.NDArray[Any] | None]:
+    """Return the calls proper, and their rows in the whole table; None where they are all."""
+    kinds = calls.categories("kind")
+    if "wrapper" not in kinds:
+        return calls, None
+    own = np.flatnonzero(calls["kind"] != kinds.index("wrapper"))
+    return calls.take(own), own
+
+
+def _outside(rows: Int32s, own: npt.NDArray[Any] | None) -> Int32s:
+    if own is None or not len(own):
+        return rows
+    return np.where(rows < 0, np.int32(-1), own[rows]).astype(np.int32)
+
+
+def _by_start(rows: npt.NDArray[Any], start: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    times = start[rows]
+    in_order = bool((times[1:] >= times[:-1]).all())
+    return rows if in_order else rows[np.argsort(times, kind="stable")]
+
+
+def _graph_launches(trace: Trace, calls: Table, launched_by: list[Int32s]) -> Bools:
+    """Return which calls launch a CUDA graph: by name, or because a node of one came of them."""
+    table = [text.startswith(GRAPH_LAUNCHES) for text in calls.categories("name")] + [False]
+    graph = np.array(table, dtype=np.bool_)[calls["name"]]
+    for work, by in zip((trace.kernels, trace.copies), launched_by, strict=True):
+        graph[by[(by >= 0) & ~is_missing(work["graph_node_id"])]] = True
+    return graph
+
+
+def calls_open_at(calls: Table, process: int | None, thread: int | None, times: Int64s) -> Bools:
+    """Return, for each of `times`, whether a thread was inside a CUDA call of its own.
+
+    Call-chain wrappers count, too: they are the thread's own calls just as well.
+    """
+    mine = _is(calls["process_id"], process) & _is(calls["thread_id"], thread)
+    start, end = np.sort(calls["start_ns"][mine]), np.sort(calls["end_ns"][mine])
+    begun = np.searchsorted(start, times, side="right")
+    return np.asarray(begun > np.searchsorted(end, times, side="right"))
+
+
+def _is(column: npt.NDArray[Any], value: int | None) -> Bools:
+    return np.asarray(is_missing(column) if value is None else column == value)

@@ -1,0 +1,123 @@
+"""The path of every range: the names from the outermost range of its stack to itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics.iteration_family import fold
+from kernelscope.metrics.nesting import Nesting, style_is
+from kernelscope.trace import Categorical, Table
+
+Int32s = npt.NDArray[np.int32]
+
+SEPARATOR = "\x1f"
+"""What stands between the names of a path's text: ASCII's own *unit separator*, which no name
+holds, as ``" > "`` might."""
+
+STYLES = ("push_pop", "start_end", "crossing")
+"""``crossing``: a push/pop range that crosses another and has no place in a stack."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paths:
+    """The distinct paths, a parent before its children.
+
+    Attributes
+    ----------
+    of_range : ndarray of int32, shape (n,)
+        The path of each range.
+    parent, name, domain, style, process : ndarray, shape (p,)
+        Of each path: its parent (−1 for none), its last name (index into `names`), the code of
+        its domain in ``ranges``, index into `STYLES`, and the process as ``ranges`` holds it.
+        One name on two processes, or in two domains, makes two paths.
+    depth : ndarray of int32, shape (p,)
+        How many names stand before the last.
+    names : tuple of str
+        The distinct names.
+    """
+
+    of_range: Int32s
+    parent: Int32s
+    name: Int32s
+    domain: Int32s
+    style: Int32s
+    process: npt.NDArray[Any]
+    depth: Int32s
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def texts(self) -> list[str]:
+        """Return each path as text, its names with `SEPARATOR` between them."""
+        texts: list[str] = []
+        for parent, name in zip(self.parent.tolist(), self.name.tolist(), strict=True):
+            own = self.names[name]
+            texts.append(own if parent < 0 else f"{texts[parent]}{SEPARATOR}{own}")
+        return texts
+
+
+def range_paths(ranges: Table, nest: Nesting, *, folded: bool = False) -> Paths:
+    """Which path does each range have?
+
+    Parameters
+    ----------
+    ranges : Table
+        Under ``schema.RANGES``.
+    nest : Nesting
+        The place of each.
+    folded : bool
+        Whether digits in names are folded, so that ``step 1`` and ``step 2`` are one path.
+    """
+    name, names = range_names(ranges, folded=folded)
+    style = range_styles(ranges, nest)
+    of_range = np.full(len(ranges), -1, dtype=np.int32)
+    parents, firsts, known = [], [], 0
+    by_depth = np.argsort(nest.depth, kind="stable")
+    bounds = np.cumsum(np.bincount(nest.depth, minlength=1))
+    for rows in np.split(by_depth, bounds[:-1]):
+        outer = of_range[nest.parent[rows]] if known else _stack_codes(ranges, style)[rows]
+        key = outer.astype(np.int64) * max(len(names), 1) + name[rows]
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        of_range[rows] = known + inverse
+        parents.append(outer[first] if known else np.full(len(first), -1))
+        firsts.append(rows[first])
+        known += len(first)
+    first = np.concatenate(firsts)
+    return Paths(
+        of_range,
+        np.concatenate(parents).astype(np.int32),
+        name[first],
+        ranges["domain"][first],
+        style[first],
+        ranges["process_id"][first],
+        nest.depth[first],
+        names,
+    )
+
+
+def range_names(ranges: Table, *, folded: bool) -> tuple[Int32s, tuple[str, ...]]:
+    """Return each range's name as a code, and the names; digits folded where asked for."""
+    texts = ranges.categories("name")
+    if not folded:
+        return ranges["name"], texts
+    shared = Categorical.of([fold(text) for text in texts])
+    return np.append(shared.codes, np.int32(-1))[ranges["name"]], shared.categories
+
+
+def range_styles(ranges: Table, nest: Nesting) -> Int32s:
+    """Return each range's style as an index into `STYLES`."""
+    style = np.where(style_is(ranges, "start_end"), 1, 0).astype(np.int32)
+    style[nest.crossing] = STYLES.index("crossing")
+    return style
+
+
+def _stack_codes(ranges: Table, style: Int32s) -> npt.NDArray[np.int64]:
+    """Number the distinct (process, domain, style) of ranges."""
+    process = np.unique(ranges["process_id"], return_inverse=True)[1].astype(np.int64)
+    domains = max(len(ranges.categories("domain")), 1)
+    return np.asarray((process * domains + ranges["domain"]) * len(STYLES) + style)

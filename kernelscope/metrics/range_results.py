@@ -1,0 +1,144 @@
+"""The tables of NVTX ranges that metrics return; the rules are those of ``results``.
+
+A *path* stands as one text: the names from the outermost range to the row's own, with
+``range_paths.SEPARATOR`` between them, which a report splits again. Names are raw: digits are
+folded only where the caller asks for it.
+
+Kernel counts and times include inherited work; without it they are ``kernels`` less
+``attribution.inherited`` and ``attribution.concurrent``, and ``kernel_ns`` less
+``inherited_kernel_ns``.
+"""
+
+from __future__ import annotations
+
+from kernelscope.schema import Column, TableSchema
+
+
+def _int(name: str, unit: str, meaning: str, *, optional: bool = False) -> Column:
+    return Column(name, "int64", unit, meaning, optional)
+
+
+def _text(name: str, meaning: str, *, optional: bool = False) -> Column:
+    return Column(name, "category", "text", meaning, optional)
+
+
+_PATH = _text("path", "names from the outermost range to this one, a unit separator between")
+_NAME = _text("name", "the range's own name")
+_DOMAIN = _text("domain", "NVTX domain; empty for the default domain")
+_STYLE = _text(
+    "style",
+    "push_pop, start_end, or crossing (a push/pop range that crosses another and is treated "
+    "like a start/end range)",
+)
+_PROCESS = _int("process_id", "id", "the process that opened it", optional=True)
+
+_HOST: tuple[Column, ...] = (
+    _int("instances", "count", "ranges that start in the window"),
+    _int("host_ns", "ns", "sum of the ranges' own durations inside the window"),
+    _int(
+        "projected_ns",
+        "ns",
+        "sum over ranges of the time from the first start to the last end of what they launched",
+    ),
+)
+
+_DEVICE: tuple[Column, ...] = (
+    _int("busy_ns", "ns", "union of the kernels, copies and memsets launched inside"),
+    _int("kernel_ns", "ns", "sum of kernel time launched inside, nested ranges included"),
+)
+
+_KERNELS: tuple[Column, ...] = (
+    _int("kernels", "count", "kernels launched inside that start in the window, each once"),
+    *(
+        _int(f"attribution.{how}", "count", f"how many of the kernels belong to it: {meaning}")
+        for how, meaning in (
+            ("direct", "launched while it was open on the launching thread"),
+            ("inherited", "launched elsewhere while its iteration or phase was open"),
+            ("graph", "direct, as nodes of a CUDA graph launched inside it"),
+            ("concurrent", "launched by a data pipeline while its iteration was open"),
+        )
+    ),
+    _int("inherited_kernel_ns", "ns", "the part of kernel_ns that is inherited or concurrent"),
+)
+
+RANGES = TableSchema(
+    "ranges",
+    "Which parts of the program take the device's time?",
+    (
+        _PATH,
+        _NAME,
+        _DOMAIN,
+        _STYLE,
+        _PROCESS,
+        _int("depth", "count", "how many ranges stand around it"),
+        *_HOST,
+        _int("projected_union_ns", "ns", "union of those times"),
+        *_DEVICE,
+        _int(
+            "self_kernel_ns",
+            "ns",
+            "the part of kernel_ns in no range inside this one; only push/pop ranges nest",
+            optional=True,
+        ),
+        *_KERNELS,
+    ),
+)
+
+RANGES_BY_NAME = TableSchema(
+    "ranges_by_name",
+    "Which ranges take the device's time, wherever they stand?",
+    (_NAME, _DOMAIN, _STYLE, _PROCESS, *_HOST, *_DEVICE, *_KERNELS),
+)
+
+RANGE_INSTANCES = TableSchema(
+    "range_instances",
+    "What did each range, one by one, put on the device, and when?",
+    (
+        _int("row", "id", "its row in the trace's ranges"),
+        _PATH,
+        _NAME,
+        _DOMAIN,
+        _STYLE,
+        _PROCESS,
+        _int("thread_id", "id", "the thread that opened it", optional=True),
+        _int("start_ns", "ns", "when it was opened"),
+        _int("end_ns", "ns", "when it was closed"),
+        _int("depth", "count", "how many ranges of its thread and domain enclose it"),
+        _int("parent", "id", "row of the range that encloses it", optional=True),
+        _int("projected_start_ns", "ns", "first start of what it launched", optional=True),
+        _int("projected_end_ns", "ns", "last end of what it launched", optional=True),
+        _int("launches", "count", "calls inside that launched work; a graph launch is one"),
+        _int("operations", "count", "kernels, copies and memsets; a graph's nodes are many"),
+        _int("kernels", "count", "kernels"),
+        _int("kernel_ns", "ns", "sum of kernel time"),
+    ),
+)
+
+UNATTRIBUTED = TableSchema(
+    "unattributed",
+    "Which kernel time belongs to no range, and why?",
+    (
+        _text(
+            "domain",
+            "the domain whose push/pop ranges do not hold the kernels; missing where no range "
+            "of any domain does",
+            optional=True,
+        ),
+        _text("reason", "see attribution.REASONS"),
+        _int("kernels", "count", "kernels that start in the window"),
+        _int("total_ns", "ns", "sum of their time inside the window"),
+    ),
+)
+
+NVTX_FINDINGS = TableSchema(
+    "nvtx_findings",
+    "Are the program's ranges sound, and do they cover the device's work?",
+    (
+        _text("code", "a stable name for scripts"),
+        _text("severity", "info or warning"),
+        _int("count", "count", "how many ranges, names or kernels it concerns"),
+        Column("share", "float64", "ratio", "of all ranges, or of all kernel time", True),
+        _text("example", "the name of one of them", optional=True),
+        _text("message", "what it means, and what to do"),
+    ),
+)

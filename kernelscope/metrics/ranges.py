@@ -1,0 +1,354 @@
+"""NVTX ranges by path, by name, one by one, and what no range covers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics import range_results as results
+from kernelscope.metrics.attribution import REASONS, Attribution, attribute, place_reasons
+from kernelscope.metrics.inheritance import NONE
+from kernelscope.metrics.intervals import sums_by, union_by_group
+from kernelscope.metrics.range_paths import (
+    SEPARATOR,
+    STYLES,
+    Paths,
+    range_names,
+    range_paths,
+    range_styles,
+)
+from kernelscope.metrics.range_work import (
+    CallWork,
+    RangeWork,
+    call_work,
+    work_by_code,
+    work_of_ranges,
+)
+from kernelscope.metrics.window import Window, clipped_durations, starts_inside, whole
+from kernelscope.schema import TableSchema
+from kernelscope.trace import Categorical, ColumnData, Table, Trace, missing_value
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+_MISSING = np.int64(missing_value(np.dtype(np.int64)))
+
+
+def ranges(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    attribution: Attribution | None = None,
+    folded: bool = False,
+) -> Table:
+    """Which parts of the program take the device's time?
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    window : Window, optional
+        Where to look; by default everywhere. The window of a whole trace, which reaches from
+        the first CUDA activity to the last, cuts no range off.
+    attribution : Attribution, optional
+        What :func:`attribute` returned of the same trace; with an iteration family, iterations
+        and phases include what they inherit.
+    folded : bool
+        Whether digits in names are folded: ``step 1`` and ``step 2`` are one row ``step #``.
+
+    Returns
+    -------
+    Table
+        Under ``range_results.RANGES``: one row per path, process, domain and style, longest
+        kernel time first, then longest host time, then by path.
+
+    Notes
+    -----
+    ``projected_ns`` is Σ over instances of (last end − first start) of the kernels, copies and
+    memsets launched inside, as in ``nsys stats``' ``nvtx_gpu_proj_sum``, and 0 for a range that
+    launches nothing; ``busy_ns`` is the union of those operations themselves. Σ
+    ``self_kernel_ns`` over the push/pop paths of a domain + its unattributed kernel time = all
+    kernel time.
+    """
+    attribution = attribution or attribute(trace)
+    window = _bounds(trace, window)
+    if not len(trace.ranges):
+        return Table.empty(results.RANGES)
+    paths = range_paths(trace.ranges, attribution.enclosed.nesting, folded=folded)
+    work = call_work(attribution, window)
+    columns = _path_columns(trace, paths)
+    columns |= _figures(attribution, window, work, paths.of_range, len(paths))
+    columns["self_kernel_ns"] = _self_kernel_ns(attribution, work, paths)
+    return _longest_first(Table.make(results.RANGES, columns))
+
+
+def ranges_by_name(
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    attribution: Attribution | None = None,
+    folded: bool = False,
+) -> Table:
+    """Which ranges take the device's time, wherever they stand?
+
+    A kernel in two nested ranges of one name counts once. The parameters are those of
+    :func:`ranges`.
+
+    Returns
+    -------
+    Table
+        Under ``range_results.RANGES_BY_NAME``: one row per name, domain, style and process.
+    """
+    attribution = attribution or attribute(trace)
+    window = _bounds(trace, window)
+    if not len(trace.ranges):
+        return Table.empty(results.RANGES_BY_NAME)
+    name, names = range_names(trace.ranges, folded=folded)
+    style = range_styles(trace.ranges, attribution.enclosed.nesting)
+    code, first = _numbered(trace.ranges["process_id"], trace.ranges["domain"], style, name)
+    columns = _figures(attribution, window, call_work(attribution, window), code, len(first))
+    del columns["projected_union_ns"]
+    columns |= {
+        "name": Categorical(name[first], names),
+        "domain": Categorical(trace.ranges["domain"][first], trace.ranges.categories("domain")),
+        "style": Categorical(style[first], STYLES),
+        "process_id": trace.ranges["process_id"][first],
+    }
+    return _longest_first(Table.make(results.RANGES_BY_NAME, columns))
+
+
+def range_instances(
+    trace: Trace, window: Window | None = None, *, attribution: Attribution | None = None
+) -> Table:
+    """What did each range, one by one, put on the device, and when?
+
+    Returns
+    -------
+    Table
+        Under ``range_results.RANGE_INSTANCES``: one row per range, in the order of the trace.
+    """
+    attribution = attribution or attribute(trace)
+    if not len(trace.ranges):
+        return Table.empty(results.RANGE_INSTANCES)
+    nest, events = attribution.enclosed.nesting, trace.ranges
+    work = work_of_ranges(attribution, call_work(attribution, _bounds(trace, window)))
+    paths = range_paths(events, nest)
+    none = ~work.projected
+    columns: dict[str, ColumnData] = {
+        "row": np.arange(len(events)),
+        "path": Categorical(paths.of_range, tuple(paths.texts())),
+        "name": Categorical(events["name"], events.categories("name")),
+        "domain": Categorical(events["domain"], events.categories("domain")),
+        "style": Categorical(range_styles(events, nest), STYLES),
+        **{key: events[key] for key in ("process_id", "thread_id", "start_ns", "end_ns")},
+        "depth": nest.depth,
+        "parent": np.where(nest.parent < 0, _MISSING, nest.parent),
+        "projected_start_ns": np.where(none, _MISSING, work.first),
+        "projected_end_ns": np.where(none, _MISSING, work.last),
+        "launches": work.launches,
+        "operations": work.operations,
+        "kernels": work.kernels,
+        "kernel_ns": work.kernel_ns,
+    }
+    return Table.make(results.RANGE_INSTANCES, columns)
+
+
+def range_tree(table: Table) -> Table:
+    """How do the ranges stand inside each other?
+
+    Parameters
+    ----------
+    table : Table
+        What :func:`ranges` returned.
+
+    Returns
+    -------
+    Table
+        The same rows, each followed by the rows of the ranges inside it; rows of one parent
+        stay in their order. ``depth`` says how far to indent, ``name`` what to print.
+    """
+    keys = _tree_keys(table)
+    place = {key: row for row, key in enumerate(keys)}
+    children: dict[int, list[int]] = {}
+    for row, (path, domain, style, process) in enumerate(keys):
+        outer = place.get((path[:-1], domain, style, process), -1)
+        children.setdefault(outer, []).append(row)
+    order: list[int] = []
+    left = children.get(-1, [])[::-1]
+    while left:
+        row = left.pop()
+        order.append(row)
+        left.extend(children.get(row, [])[::-1])
+    return table.take(np.array(order, dtype=np.intp))
+
+
+def _tree_keys(table: Table) -> list[tuple[tuple[str, ...], str, str, int]]:
+    paths = [tuple(str(text).split(SEPARATOR)) for text in table.texts("path")]
+    domains, styles = table.texts("domain"), table.texts("style")
+    process = table["process_id"].tolist()
+    return [
+        (path, str(domain), str(style), process)
+        for path, domain, style, process in zip(paths, domains, styles, process, strict=True)
+    ]
+
+
+def unattributed(
+    trace: Trace, window: Window | None = None, *, attribution: Attribution | None = None
+) -> Table:
+    """Which kernel time belongs to no range, and why?
+
+    Returns
+    -------
+    Table
+        Under ``range_results.UNATTRIBUTED``, longest first: rows without a domain tell of the
+        kernels that lie in no range at all and inherit none, the others, domain by domain, of
+        those outside its push/pop ranges.
+    """
+    attribution = attribution or attribute(trace)
+    window = _bounds(trace, window)
+    around, given = attribution.enclosed, attribution.inheritance
+    call = attribution.kernels.call
+    reason = _reasons_without_range(attribution)
+    inherits = given.inherited >= 0
+    missing: list[tuple[str | None, npt.NDArray[np.bool_]]] = [(None, ~around.ranged & ~inherits)]
+    for domain, rows in around.innermost.items():
+        own = attribution.family is not None and attribution.family.domain == domain
+        missing.append((domain, (rows < 0) & ~(inherits & own)))
+    inside, time = starts_inside(trace.kernels, window), clipped_durations(trace.kernels, window)
+    records: list[tuple[str | None, int, int, int]] = []
+    for where, calls in missing:
+        out = np.append(calls, True)[call]
+        why = np.append(reason, np.int8(REASONS.index("no_launch_row")))[call]
+        counts = np.bincount(why[out & inside], minlength=len(REASONS))
+        totals = sums_by(why[out], time[out], len(REASONS))
+        records += [
+            (where, number, int(counts[number]), int(totals[number]))
+            for number in range(len(REASONS))
+            if counts[number] or totals[number]
+        ]
+    records.sort(key=lambda record: (record[0] is not None, record[0] or "", -record[3]))
+    return Table.make(
+        results.UNATTRIBUTED,
+        {
+            "domain": Categorical.of([record[0] for record in records]),
+            "reason": Categorical.of([REASONS[record[1]] for record in records]),
+            "kernels": np.array([record[2] for record in records], dtype=np.int64),
+            "total_ns": np.array([record[3] for record in records], dtype=np.int64),
+        },
+    )
+
+
+def _reasons_without_range(attribution: Attribution) -> npt.NDArray[np.int8]:
+    """Return, for each call, why no range would hold it: the family's reason, or its place."""
+    around, given = attribution.enclosed, attribution.inheritance
+    place = place_reasons(around.trace.ranges, around.calls)
+    family = (given.how == NONE) & np.isin(
+        given.reason,
+        [REASONS.index("several_annotating_threads"), REASONS.index("outside_iterations")],
+    )
+    return np.where(family, given.reason, place).astype(np.int8)
+
+
+def _bounds(trace: Trace, window: Window | None) -> Window:
+    """Return the window; the one of the whole trace reaches to the last range, too."""
+    everything = whole(trace)
+    if window is not None and (window.start_ns, window.end_ns) != (
+        everything.start_ns,
+        everything.end_ns,
+    ):
+        return window
+    tables = [t for t in (trace.kernels, trace.copies, trace.api_calls, trace.ranges) if len(t)]
+    if not tables:
+        return everything
+    start = min(int(table["start_ns"].min()) for table in tables)
+    end = max(int(table["end_ns"].max()) for table in tables)
+    return Window(start, end, everything.chosen_by)
+
+
+def _numbered(*columns: npt.NDArray[Any]) -> tuple[Int32s, npt.NDArray[np.intp]]:
+    """Number the distinct rows of some columns; return also where each first stands."""
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        values, codes = np.unique(column, return_inverse=True)
+        key = key * len(values) + codes
+        key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+    _, first = np.unique(key, return_index=True)
+    return key.astype(np.int32), first
+
+
+def _path_columns(trace: Trace, paths: Paths) -> dict[str, ColumnData]:
+    return {
+        "path": Categorical(np.arange(len(paths), dtype=np.int32), tuple(paths.texts())),
+        "name": Categorical(paths.name, paths.names),
+        "domain": Categorical(paths.domain, trace.ranges.categories("domain")),
+        "style": Categorical(paths.style, STYLES),
+        "process_id": paths.process,
+        "depth": paths.depth,
+    }
+
+
+def _figures(
+    attribution: Attribution, window: Window, work: CallWork, code: Int32s, count: int
+) -> dict[str, ColumnData]:
+    """Return the figures of groups of ranges, each of shape (count,)."""
+    events = attribution.enclosed.trace.ranges
+    of_range = work_of_ranges(attribution, work)
+    instances = np.bincount(code[starts_inside(events, window)], minlength=count)
+    columns: dict[str, ColumnData] = {
+        "instances": instances.astype(np.int64),
+        "host_ns": sums_by(code, clipped_durations(events, window), count),
+    }
+    columns |= _projections(of_range, code, count)
+    columns |= work_by_code(attribution, work, code, count)
+    return columns
+
+
+def _projections(work: RangeWork, code: Int32s, count: int) -> dict[str, Int64s]:
+    some = work.projected
+    first, last, whose = work.first[some], work.last[some], code[some]
+    starts, ends, bounds = union_by_group(first, last, whose, count)
+    before = np.concatenate(([0], np.cumsum(ends - starts)))
+    return {
+        "projected_ns": sums_by(whose, last - first, count),
+        "projected_union_ns": before[bounds[1:]] - before[bounds[:-1]],
+    }
+
+
+def _self_kernel_ns(attribution: Attribution, work: CallWork, paths: Paths) -> Int64s:
+    """Return the kernel time of each path that is in no range inside it; only of push/pop."""
+    around, given = attribution.enclosed, attribution.inheritance
+    total = np.zeros(len(paths), dtype=np.int64)
+    for domain, rows in around.innermost.items():
+        innermost = rows
+        if attribution.family is not None and attribution.family.domain == domain:
+            innermost = np.where(rows < 0, given.inherited, rows)
+        some = innermost >= 0
+        total += sums_by(paths.of_range[innermost[some]], work.kernel_ns[some], len(paths))
+    return np.where(paths.style == STYLES.index("push_pop"), total, _MISSING)
+
+
+def _longest_first(table: Table) -> Table:
+    text = "path" if "path" in table.schema.names else "name"
+    texts = table.categories(text)
+    rank = np.zeros(len(texts), dtype=np.int64)
+    rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    seen = (table["instances"] > 0) | (table["host_ns"] > 0) | (table["kernel_ns"] > 0)
+    seen |= table["busy_ns"] > 0
+    kept = np.flatnonzero(seen)
+    order = np.lexsort(
+        (rank[table[text][kept]], -table["host_ns"][kept], -table["kernel_ns"][kept])
+    )
+    return table.take(kept[order])
+
+
+def schemas() -> tuple[TableSchema, ...]:
+    """Return the schemas of this module's tables."""
+    return (
+        results.RANGES,
+        results.RANGES_BY_NAME,
+        results.RANGE_INSTANCES,
+        results.UNATTRIBUTED,
+        results.NVTX_FINDINGS,
+    )
