@@ -70,7 +70,7 @@ def _row(results: Results, workload: Workload, export: Export | None) -> tuple[s
         ", ".join(work) or MISSING,
         seconds(figures(series, "wall_s")),
         f"{peak:,.0f}",
-        f"{peak - export.bytes / 1e6:,.0f}" if export and workload.maps else MISSING,
+        f"{round(peak - export.bytes / 1e6):,}" if export and workload.maps else MISSING,
     )
 
 
