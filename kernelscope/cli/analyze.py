@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
-    from kernelscope.metrics.results import RESULTS  # noqa: PLC0415 - for the shell only
+    from kernelscope.metrics.analysis import TABLES  # noqa: PLC0415 - for the shell only
 
-    return [each.name for each in RESULTS if each.name.startswith(incomplete)]
+    return [each.name for each in TABLES if each.name.startswith(incomplete)]
 
 
 @click.command("analyze")

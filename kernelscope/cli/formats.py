@@ -77,9 +77,9 @@ def render(analysis: Analysis, request: Request, target: Path | None) -> str | N
 
 
 def _check_table(table: str, format_name: str) -> None:
-    from kernelscope.metrics.results import RESULTS  # noqa: PLC0415 - not for --help
+    from kernelscope.metrics.analysis import TABLES  # noqa: PLC0415 - not for --help
 
-    known = [each.name for each in RESULTS]
+    known = [each.name for each in TABLES]
     if table not in known:
         raise SelectionError(f"There is no table {table!r}.", nearest(table, known, limit=20))
     if format_name not in _ONE_TABLE:

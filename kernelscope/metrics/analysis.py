@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelscope.errors import SelectionError
 from kernelscope.metrics.api_calls import api_calls
+from kernelscope.metrics.attribution import Attribution, attribute
 from kernelscope.metrics.copies import copies, copies_by_kind
 from kernelscope.metrics.device_gaps import gaps
 from kernelscope.metrics.device_identity import Lane, device_ordinals, identify
@@ -15,10 +17,21 @@ from kernelscope.metrics.device_streams import streams
 from kernelscope.metrics.device_time import checks, device_processes, measure
 from kernelscope.metrics.device_time import devices as devices_
 from kernelscope.metrics.health import capture_cost, health
+from kernelscope.metrics.iteration_results import ITERATIONS, IterationSummary
+from kernelscope.metrics.iteration_window import window_of_iterations, window_of_range
+from kernelscope.metrics.iterations import iterations
 from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shapes
+from kernelscope.metrics.mark_iterations import Marked, mark_iterations
+from kernelscope.metrics.range_results import RANGES, RANGES_BY_NAME, UNATTRIBUTED
+from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
+from kernelscope.metrics.results import RESULTS
 from kernelscope.metrics.selection import select, window_between
 from kernelscope.metrics.window import Window, whole
+from kernelscope.schema import TableSchema
 from kernelscope.trace import Capture, Table, Trace, distinct
+
+TABLES: tuple[TableSchema, ...] = (*RESULTS, ITERATIONS, RANGES, RANGES_BY_NAME, UNATTRIBUTED)
+"""Every table of an analysis, in the order of a report."""
 
 METRICS: dict[str, Callable[[Trace, Window], Table]] = {
     "kernels": kernels,
@@ -45,11 +58,14 @@ class Analysis:
     tables : mapping of str to Table
         The result tables of :mod:`kernelscope.metrics.results` by name; each is an attribute,
         too: ``analysis.kernels.df``.
+    iteration_summary : IterationSummary
+        How the training iterations were found, which of them are steady, and the steady step.
     """
 
     capture: Capture
     window: Window
     tables: Mapping[str, Table]
+    iteration_summary: IterationSummary
 
     def __getattr__(self, name: str) -> Table:
         try:
@@ -63,12 +79,17 @@ class Analysis:
         return bool(self.tables["checks"]["ok"].all())
 
 
-def analyze(
+def analyze(  # noqa: PLR0913 - what the command line offers
     trace: Trace,
     *,
     between: tuple[int | None, int | None] | None = None,
+    only: str | None = None,
+    within: str | None = None,
     processes: Sequence[int] = (),
     devices: Sequence[int] = (),
+    iteration: str | None = None,
+    batch_size: int | None = None,
+    ranks: int | None = None,
 ) -> Analysis:
     """Compute everything that `kernelscope analyze` reports.
 
@@ -78,20 +99,70 @@ def analyze(
         What :func:`kernelscope.read` returned.
     between : pair of int or None, optional
         Window in ns of trace time; None leaves an end open.
+    only : str, optional
+        Window of iterations: ``steady``, a number (``12``) or a slice (``10:20``).
+    within : str, optional
+        Window of an NVTX range by name or path: ``forward``, ``step 12/forward``, ``step *[3]``.
+        At most one of the three windows can be chosen.
     processes, devices : sequence of int
         Operating-system ids and CUDA ordinals to look at; empty for all.
+    iteration : str, optional
+        Name of the NVTX ranges that are the iterations, a glob; looked for where not given.
+    batch_size, ranks : int, optional
+        Samples per iteration and rank, and number of ranks, for the throughput.
 
     Raises
     ------
     SelectionError
-        If the window, a process or a device does not exist.
+        If the window, a process, a device or a range does not exist.
+    NotRecordedError
+        If what was asked for needs ranges or iterations that the trace does not have.
     """
     chosen = select(trace, processes, devices)
-    window = whole(chosen) if between is None else window_between(chosen, between)
+    marked = mark_iterations(chosen, iteration)
+    window = _window(chosen, marked, between, only, within)
     tables = {name: metric(chosen, window) for name, metric in METRICS.items()}
     tables |= _device_tables(trace, chosen, window)
+    attribution = attribute(chosen, family=marked.family if marked.from_ranges else None)
+    tables |= _range_tables(chosen, window, attribution)
+    steps = iterations(
+        chosen,
+        window,
+        marked=marked,
+        attribution=attribution.kernels.iteration if attribution.family else None,
+        batch_size=batch_size,
+        ranks=ranks,
+    )
+    tables["iterations"] = steps.rows
     tables["health"] = health(chosen)
-    return Analysis(trace.capture, window, tables)
+    return Analysis(trace.capture, window, tables, steps.summary)
+
+
+def _window(
+    trace: Trace,
+    marked: Marked,
+    between: tuple[int | None, int | None] | None,
+    only: str | None,
+    within: str | None,
+) -> Window:
+    """Return the one window that was chosen; the whole trace where none was."""
+    if sum(choice is not None for choice in (between, only, within)) > 1:
+        raise SelectionError(
+            "Several windows were chosen at once.", "Choose by time, by iterations or by range."
+        )
+    if between is not None:
+        return window_between(trace, between)
+    if only is not None:
+        return window_of_iterations(marked, only)
+    return whole(trace) if within is None else window_of_range(trace, within)
+
+
+def _range_tables(trace: Trace, window: Window, attribution: Attribution) -> dict[str, Table]:
+    return {
+        "ranges": ranges(trace, window, attribution=attribution),
+        "ranges_by_name": ranges_by_name(trace, window, attribution=attribution),
+        "unattributed": unattributed(trace, window, attribution=attribution),
+    }
 
 
 def _device_tables(trace: Trace, chosen: Trace, window: Window) -> dict[str, Table]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelscope.metrics.analysis import Analysis
-from kernelscope.metrics.results import RESULTS
+from kernelscope.metrics.analysis import TABLES, Analysis
 from kernelscope.report.document import SCHEMA_VERSION, capture
 from kernelscope.report.rows import ordered, tuples
 from kernelscope.schema import DType, TableSchema
@@ -55,7 +54,7 @@ def write(analysis: Analysis, path: Path) -> None:
     database = Database(str(path))
     try:
         # Parents first, so that foreign keys find their table.
-        for each in sorted(RESULTS, key=lambda schema: schema.name not in PRIMARY_KEYS):
+        for each in sorted(TABLES, key=lambda schema: schema.name not in PRIMARY_KEYS):
             _write_table(database, ordered(analysis.tables[each.name]))
         _write_capture(database, analysis)
         _write_metadata(database)
@@ -86,7 +85,7 @@ def datasette_metadata(database: str, title: str) -> str:
                 for column in each.columns
             },
         }
-        for each in RESULTS
+        for each in TABLES
     }
     content = {"title": f"kernelscope: {title}", "databases": {database: {"tables": tables}}}
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
@@ -129,7 +128,7 @@ def _write_metadata(database: Database) -> None:
     database.table("metadata").create(
         {"table": str, "column": str, "unit": str, "meaning": str}, pk=("table", "column")
     )
-    database.table("metadata").insert_all(row for each in RESULTS for row in _described(each))
+    database.table("metadata").insert_all(row for each in TABLES for row in _described(each))
 
 
 def _described(schema: TableSchema) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from kernelscope.metrics import analysis as metrics
-from kernelscope.metrics.results import RESULTS
+from kernelscope.metrics.analysis import TABLES
 from tests.cli.conftest import Run
 from tests.report.analyses import analysis, typical
 
@@ -90,7 +90,7 @@ def test_csv_to_a_folder_writes_every_table(run: Run, trace_file: Path, tmp_path
     assert run("analyze", trace_file, "--format", "csv", "--output", tmp_path / "out").code == 0
 
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {f"{each.name}.csv" for each in RESULTS}
+    assert names == {f"{each.name}.csv" for each in TABLES}
     with (tmp_path / "out" / "gaps.csv").open() as file:
         assert len(list(csv.reader(file))) > 1
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kernelscope.metrics.analysis import Analysis
-from kernelscope.metrics.results import PARTITION_CLASSES, RESULTS
+from kernelscope.metrics.analysis import TABLES, Analysis
+from kernelscope.metrics.iteration_results import IterationSummary
+from kernelscope.metrics.results import PARTITION_CLASSES
+from kernelscope.metrics.steady import SteadyFigures
 from kernelscope.metrics.window import Window
 from kernelscope.trace import Capture, NotRecorded, Table
 from tests.build import table
@@ -31,12 +33,36 @@ FILL = (
 )
 
 
-def analysis(capture: Capture = CAPTURE, window: Window = WINDOW, **tables: Rows) -> Analysis:
+NO_ITERATIONS = IterationSummary(
+    family=None,
+    domain=None,
+    process_id=None,
+    thread_id=None,
+    source=None,
+    score=None,
+    runner_up=None,
+    also_in=(),
+    count=0,
+    warmup=(),
+    outliers=(),
+    steady=SteadyFigures(0, None, None, None, None),
+    throughput_per_s=None,
+    kernel_sequence=None,
+    notes=("The trace holds no NVTX ranges.",),
+)
+
+
+def analysis(
+    capture: Capture = CAPTURE,
+    window: Window = WINDOW,
+    iteration_summary: IterationSummary = NO_ITERATIONS,
+    **tables: Rows,
+) -> Analysis:
     """An analysis of the given rows; tables that are not named are empty."""
     made: dict[str, Table] = {
-        schema.name: table(schema, tables.get(schema.name, ())) for schema in RESULTS
+        schema.name: table(schema, tables.get(schema.name, ())) for schema in TABLES
     }
-    return Analysis(capture, window, made)
+    return Analysis(capture, window, made, iteration_summary)
 
 
 def summary(**more: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope.metrics.results import RESULTS
+from kernelscope.metrics.analysis import TABLES
 from kernelscope.report import to_sqlite
 from tests.report.analyses import FILL, SGEMM, typical
 
@@ -25,7 +25,7 @@ def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
 def test_a_table_per_result_and_what_explains_them(database: sqlite3.Connection) -> None:
     found = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
 
-    assert {each.name for each in RESULTS} <= found
+    assert {each.name for each in TABLES} <= found
     assert {"capture", "window", "not_recorded", "metadata"} <= found
 
 
@@ -53,7 +53,7 @@ def test_keys(database: sqlite3.Connection) -> None:
 
 
 def test_every_column_has_unit_and_meaning(database: sqlite3.Connection) -> None:
-    for table in RESULTS:
+    for table in TABLES:
         columns = [row[1] for row in database.execute(f"PRAGMA table_info({table.name})")]
         described = database.execute(
             'SELECT "column" FROM metadata WHERE "table" = ? AND meaning <> \'\' '

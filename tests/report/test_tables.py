@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from kernelscope.metrics.results import RESULTS
+from kernelscope.metrics.analysis import TABLES
 from kernelscope.report import to_csv, to_markdown
 from tests.report.analyses import FILL, SGEMM, analysis, kernel, typical
 
@@ -28,7 +28,7 @@ def test_csv_leaves_missing_values_empty_and_writes_flags_as_json_does() -> None
     assert to_csv.render(typical().checks).splitlines()[1] == "partition of GPU 0,10000,10000,true"
 
 
-@pytest.mark.parametrize("name", [each.name for each in RESULTS])
+@pytest.mark.parametrize("name", [each.name for each in TABLES])
 def test_every_table_can_be_written(name: str) -> None:
     for made in (typical(), analysis()):
         table = made.tables[name]
