@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelscope.metrics.intervals import sums_by
 from kernelscope.metrics.results import QUANTILES
 from kernelscope.metrics.window import Window, clipped_durations, starts_inside
 from kernelscope.schema import TableSchema
@@ -52,10 +53,26 @@ def durations_by_group(
         ordered, first, counts = _sorted_by_group(groups, duration, group_count)
         totals = _sums(ordered, first, counts)
     else:
-        totals = _exact_totals(groups, clipped_durations(events, window), group_count)
+        totals = sums_by(groups, clipped_durations(events, window), group_count)
         inside = starts_inside(events, window)
         ordered, first, counts = _sorted_by_group(groups[inside], duration[inside], group_count)
     return {counter: counts, "total_ns": totals} | _statistics(ordered, first, counts)
+
+
+def totals_by_group(
+    events: Table, window: Window, groups: Array, group_count: int, counter: str
+) -> dict[str, Array]:
+    """Return `counter` and ``total_ns`` of :func:`durations_by_group`, without sorting."""
+    if _holds_all(events, window):
+        durations = (events["end_ns"] - events["start_ns"]).astype(np.int64, copy=False)
+        counted = groups
+    else:
+        durations = clipped_durations(events, window)
+        counted = groups[starts_inside(events, window)]
+    return {
+        counter: np.bincount(counted, minlength=group_count).astype(np.int64),
+        "total_ns": sums_by(groups, durations, group_count),
+    }
 
 
 def _holds_all(events: Table, window: Window) -> bool:
@@ -92,14 +109,6 @@ def _sums(ordered: Int64s, first: Int64s, counts: Int64s) -> Int64s:
     if full.any():
         sums[full] = np.add.reduceat(ordered, first[full])
     return sums
-
-
-def _exact_totals(groups: Array, values: Int64s, group_count: int) -> Int64s:
-    """Sum by group without leaving the integers: float weights in two exact halves."""
-    low = np.bincount(groups, weights=values & 0xFFFFFF, minlength=group_count)
-    high = np.bincount(groups, weights=values >> 24, minlength=group_count)
-    totals: Int64s = (high.astype(np.int64) << 24) + low.astype(np.int64)
-    return totals
 
 
 def _statistics(ordered: Int64s, first: Int64s, counts: Int64s) -> dict[str, Array]:

@@ -25,6 +25,7 @@ from kernelscope.metrics.intervals import (
     merge_ordered,
     no_times,
     ordered,
+    ordered_with,
     union,
     unite,
 )
@@ -129,14 +130,15 @@ def _kernels(
     described: dict[str, Any],
 ) -> dict[str, Any]:
     start, end, rows = _inside(kernels, rows, window)
-    starts, ends = ordered(start), ordered(end)
-    whole = merge_ordered(starts, ends)
-    compute, communication = whole, NO_PIECES
-    if bool(communicates.any()):
-        talks = communicates[kernels["name"][rows]]
-        if bool(talks.any()):
-            compute = union(start[~talks], end[~talks])
-            communication = union(start[talks], end[talks])
+    talks = communicates[kernels["name"][rows]] if bool(communicates.any()) else None
+    if talks is None or not bool(talks.any()):
+        starts, ends = ordered(start), ordered(end)
+        compute, communication = merge_ordered(starts, ends), NO_PIECES
+    else:
+        starts, begins = ordered_with(start, talks, 2)
+        ends, finishes = ordered_with(end, talks, 2)
+        compute = merge_ordered(starts[begins == 0], ends[finishes == 0])
+        communication = merge_ordered(starts[begins == 1], ends[finishes == 1])
     return {
         "starts": starts,
         "ends": ends,

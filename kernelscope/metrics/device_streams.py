@@ -141,7 +141,8 @@ def _counts(
         counts = np.zeros(count, dtype=np.int64)
         counts[code[0]] = np.count_nonzero(inside)
         return counts
-    return np.bincount(code[inside], minlength=count).astype(np.int64)
+    counted = code if inside.all() else code[inside]
+    return np.bincount(counted, minlength=count).astype(np.int64)
 
 
 def _largest_gap(pieces: _Streams, stream: int) -> int | None:

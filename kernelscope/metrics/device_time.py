@@ -196,7 +196,7 @@ def partition(activity: Activity, window_ns: int, busy_ns: int) -> tuple[int, ..
         with_moves,
         total(compute) - with_talk - with_moves,
         total(graphs) - overlap(graphs, compute),
-        total(talk) - overlap(talk, kernels),
+        total(talk) - (with_talk if kernels is compute else overlap(talk, kernels)),
         total(activity.copies) - overlap(activity.copies, kernels_and_talk),
         total(memsets) - overlap(memsets, kernels_and_talk),
         window_ns - busy_ns,

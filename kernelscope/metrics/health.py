@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernelscope.metrics import results
-from kernelscope.metrics.aggregate import by_total, durations_by_group
+from kernelscope.metrics.aggregate import by_total, totals_by_group
 from kernelscope.metrics.api_calls import calls_without_wrappers
 from kernelscope.metrics.device_identity import identify
 from kernelscope.metrics.intervals import NO_PIECES, Pieces, overlap, union, unite
@@ -62,11 +62,9 @@ def capture_cost(trace: Trace, window: Window | None = None) -> Table:
     window = window or whole(trace)
     events = trace.overheads
     names = events.categories("name")
-    figures = durations_by_group(events, window, events["name"], len(names), "events")
     columns: dict[str, ColumnData] = {
         "name": Categorical(np.arange(len(names), dtype=np.int32), names),
-        "events": figures["events"],
-        "total_ns": figures["total_ns"],
+        **totals_by_group(events, window, events["name"], len(names), "events"),
     }
     return by_total(results.CAPTURE_COST, columns, "events")
 
@@ -105,8 +103,11 @@ def _launches(trace: Trace) -> list[Finding]:
                 "in every sum, but have no launch, queue time or range.",
             )
         )
-    launched = rows >= 0
-    early = calls["start_ns"][rows[launched]] - trace.kernels["start_ns"][launched]
+    start = trace.kernels["start_ns"]
+    if orphans:
+        launched = rows >= 0
+        rows, start = rows[launched], start[launched]
+    early = calls["start_ns"][rows] - start
     doubtful = early > CLOCK_TOLERANCE_NS
     if doubtful.any():
         found.append(

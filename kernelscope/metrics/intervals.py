@@ -36,6 +36,30 @@ def ordered(times: npt.NDArray[Any]) -> Int64s:
     return wide if bool((wide[1:] >= wide[:-1]).all()) else np.sort(wide)
 
 
+def ordered_with(
+    times: Int64s, labels: npt.NDArray[Any], count: int
+) -> tuple[Int64s, npt.NDArray[np.int64]]:
+    """Return `times` sorted, and the label of each, from 0 to `count` − 1.
+
+    Time and label share one integer where they fit, so that numbers are sorted, not indices;
+    equal times are in no particular order.
+    """
+    if not len(times):
+        return times, no_times()
+    low, bits = int(times.min()), count.bit_length()
+    if (int(times.max()) - low).bit_length() + bits > 63:
+        order = sorting(times)
+        return times[order], labels[order].astype(np.int64)
+    key = times - low
+    key <<= bits
+    key |= labels
+    key.sort()
+    label = key & ((1 << bits) - 1)
+    key >>= bits
+    key += low
+    return key, label
+
+
 def merge_ordered(starts: Int64s, ends: Int64s) -> Pieces:
     """Return the union of ordered starts and ends, shape (n,) each, as pieces.
 
@@ -175,7 +199,8 @@ def overlap(one: Pieces, other: Pieces) -> int:
     few, many = sorted((one, other), key=lambda pieces: len(pieces[0]))
     if not len(few[0]):
         return 0
-    return int((covered_before(many, few[1]) - covered_before(many, few[0])).sum())
+    before_start, before_end = np.split(covered_before(many, np.concatenate(few)), 2)
+    return int((before_end - before_start).sum())
 
 
 def time_at_least(starts: Int64s, ends: Int64s, level: int) -> int:
@@ -232,17 +257,17 @@ def alone(starts: Int64s, ends: Int64s, owner: npt.NDArray[Any], owners: int) ->
     """
     if not len(starts):
         return np.zeros(owners, dtype=np.int64)
-    by_start, by_end = sorting(starts), sorting(ends)
-    start, end = starts[by_start], ends[by_end]
-    ended = np.concatenate((start[:1], end[:-1]))
-    begin = np.maximum(start, ended)
-    until = np.minimum(end, np.append(start[1:], end[-1]))  # the second begins, or it ends
-    length = np.maximum(until - begin, 0)
-    identity = owner.astype(np.int64, copy=False)
-    ends_before = np.cumsum(identity[by_end]) - identity[by_end]
-    single = np.cumsum(identity[by_start]) - ends_before
-    some = length > 0
-    return sums_by(single[some], length[some], owners)
+    start, beginner = ordered_with(starts, owner, owners)
+    end, ender = ordered_with(ends, owner, owners)
+    length = end.copy()
+    np.minimum(end[:-1], start[1:], out=length[:-1])  # until the second begins, or it ends
+    np.maximum(start[1:], end[:-1], out=start[1:])  # from when the one before has ended
+    length -= start
+    np.maximum(length, 0, out=length)
+    single = np.cumsum(beginner, out=beginner)
+    single[1:] -= np.cumsum(ender, out=ender)[:-1]
+    single *= length > 0  # elsewhere several are open, or none
+    return sums_by(single, length, owners)
 
 
 def sums_by(codes: npt.NDArray[Any], values: Int64s, count: int) -> Int64s:

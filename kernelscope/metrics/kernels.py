@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernelscope.metrics import results
-from kernelscope.metrics.aggregate import by_total, durations_by_group, ratio
+from kernelscope.metrics.aggregate import by_total, durations_by_group, ratio, totals_by_group
 from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Array, Categorical, ColumnData, Table, Trace
@@ -78,13 +78,11 @@ def kernels_by_device(trace: Trace, window: Window | None = None) -> Table:
     groups, (code, process, device) = grouped(
         [events["name"], events["process_id"], events["device_id"]]
     )
-    figures = durations_by_group(events, window, groups, len(code), "executions")
     columns: dict[str, ColumnData] = {
         "name": Categorical(code.astype(np.int32), events.categories("name")),
         "process_id": process,
         "device_id": device,
-        "executions": figures["executions"],
-        "total_ns": figures["total_ns"],
+        **totals_by_group(events, window, groups, len(code), "executions"),
     }
     return by_total(results.KERNELS_BY_DEVICE, columns, "executions")
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelscope.metrics.aggregate import durations_by_group
+from kernelscope.metrics.aggregate import durations_by_group, totals_by_group
 from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.kernels import kernels
 from kernelscope.metrics.results import QUANTILES
@@ -65,6 +65,8 @@ def test_summaries_agree_with_plain_loops(
     window = whole(trace) if cut is None else Window(cut[0], cut[0] + cut[1], "test")
     codes = np.array([name for name, *_ in rows])
     ours = durations_by_group(table, window, codes, 5, "executions")
+    for column, values in totals_by_group(table, window, codes, 5, "executions").items():
+        assert values.tolist() == ours[column].tolist()
     for group in range(5):
         expected = slow_summary(rows, window, group)
         for column, value in expected.items():
@@ -83,6 +85,7 @@ def test_totals_beyond_float_precision_stay_exact() -> None:
     window = Window(-10, 2**60, "test")
     codes = np.zeros(2, dtype=np.int32)
     assert durations_by_group(table, window, codes, 1, "n")["total_ns"].tolist() == [2**54 + 2]
+    assert totals_by_group(table, window, codes, 1, "n")["total_ns"].tolist() == [2**54 + 2]
     cut = Window(1, 2**60, "test")
     assert durations_by_group(table, cut, codes, 1, "n")["total_ns"].tolist() == [2**54]
 

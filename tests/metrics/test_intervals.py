@@ -160,6 +160,22 @@ def test_sorting_is_stable(values: list[int], descending: bool) -> None:
     assert iv.sorting(array, descending=descending).tolist() == expected
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(-5, 5) | st.sampled_from([-(2**62), 2**62, 2**62 - 1]), st.integers(0, 4)
+        ),
+        max_size=30,
+    )
+)
+def test_labels_follow_their_times(pairs: list[tuple[int, int]]) -> None:
+    times: Int64s = np.array([time for time, _ in pairs], dtype=np.int64)
+    labels = np.array([label for _, label in pairs], dtype=np.int32)
+    found, followed = iv.ordered_with(times, labels, 5)
+    assert found.tolist() == sorted(times.tolist())
+    assert sorted(zip(found.tolist(), followed.tolist(), strict=True)) == sorted(pairs)
+
+
 def test_a_gap_ends_at_an_activity_without_length() -> None:
     found = pieces([(0, 10), (15, 15), (20, 30)])
     assert as_list(iv.gaps(found)) == [(10, 15), (15, 20)]

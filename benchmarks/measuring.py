@@ -1,0 +1,96 @@
+"""Run a child and say what it took.
+
+A child's peak memory is never reported below that of the process that started it, so nothing
+heavy may be imported here, nor by whoever calls.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+Look = Callable[[dict[str, Any]], dict[str, Any]]
+
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+class ChildError(Exception):
+    """A child failed; the message holds what it wrote to stderr."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one run of a child took.
+
+    Attributes
+    ----------
+    cpu_s : float
+        User and system time of the process and of the children it waited for, start to exit.
+    wall_s : float
+        From before its start to after its exit.
+    max_rss_bytes : int
+        Peak resident memory; it includes the touched part of a mapped file.
+    stages : dict of str to dict
+        ``cpu_s`` and ``wall_s`` of the work alone, as a child clocks itself.
+    said : dict
+        What else the child printed.
+    """
+
+    cpu_s: float
+    wall_s: float
+    max_rss_bytes: int
+    stages: dict[str, dict[str, float]] = field(default_factory=dict)
+    said: dict[str, Any] = field(default_factory=dict)
+
+
+def run(command: Sequence[str], look: Look | None = None) -> Sample:
+    """Run `command` in the root of the checkout to its end.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Path of the program, and its arguments.
+    look : callable, optional
+        The JSON object that it prints → what of it to keep under ``said``. Without it the output
+        is dropped.
+
+    Raises
+    ------
+    ChildError
+        If it exits with another code than 0.
+    """
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        actions = [
+            (os.POSIX_SPAWN_DUP2, output.fileno(), 1),
+            (os.POSIX_SPAWN_DUP2, errors.fileno(), 2),
+        ]
+        begin = time.perf_counter()
+        child = os.posix_spawn(command[0], list(command), os.environ, file_actions=actions)
+        _, status, usage = os.wait4(child, 0)
+        wall = time.perf_counter() - begin
+        if status:
+            errors.seek(0)
+            text = errors.read().decode(errors="replace").strip()
+            code = os.waitstatus_to_exitcode(status)
+            raise ChildError(f"{' '.join(command)}\nexit code {code}\n{text}")
+        output.seek(0)
+        said = look(json.loads(output.read())) if look else {}
+    stages = said.pop("stages", {})
+    cpu = usage.ru_utime + usage.ru_stime
+    return Sample(cpu, wall, usage.ru_maxrss * _RSS_UNIT, stages, said)
+
+
+def warm(path: Path) -> None:
+    """Read a file to its end, so that it lies in the page cache."""
+    with path.open("rb", buffering=0) as file:
+        block = bytearray(1 << 20)
+        while file.readinto(block):
+            pass
