@@ -134,7 +134,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         ranks=ranks,
     )
     tables["iterations"] = steps.rows
-    tables["health"] = health(chosen)
+    tables["health"] = health(chosen, whole_trace=trace)
     return Analysis(trace.capture, window, tables, steps.summary)
 
 
@@ -178,11 +178,11 @@ def _device_tables(trace: Trace, chosen: Trace, window: Window) -> dict[str, Tab
         "device_processes": device_processes(trace, window, measured=measured),
         "streams": streams(trace, window, identity=measured.identity),
         "gaps": gaps(trace, window, measured=measured),
-        "checks": checks(measured),
     }
     if chosen is trace:
-        return tables
-    return _of_lanes(tables, set(identify(chosen).lanes))
+        return tables | {"checks": checks(measured)}
+    lanes = set(identify(chosen).lanes)
+    return _of_lanes(tables, lanes) | {"checks": checks(measured, lanes)}
 
 
 def _of_lanes(tables: dict[str, Table], lanes: set[Lane]) -> dict[str, Table]:

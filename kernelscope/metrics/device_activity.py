@@ -12,6 +12,7 @@ import numpy.typing as npt
 from kernelscope.metrics.device_identity import (
     Identity,
     Lane,
+    lane_of,
     lanes_of,
     limits_of,
     on_device,
@@ -79,13 +80,13 @@ def by_lane(
     communicates = is_communication(trace.kernels.categories("name"), communication)
     groups = lanes_of(trace.kernels)
     for key, rows in zip(groups.keys, groups.rows(), strict=True):
-        lane = (key[0], key[1] or 0)
+        lane = lane_of(key)
         parts[lane] |= _kernels(trace.kernels, rows, window, communicates, described[lane])
 
     groups = lanes_of(trace.graphs)
     for key, rows in zip(groups.keys, groups.rows(), strict=True):
         start, end, _ = _inside(trace.graphs, rows, window)
-        parts[key[0], key[1] or 0] |= {"graphs": union(start, end)}
+        parts[lane_of(key)] |= {"graphs": union(start, end)}
 
     copies = trace.copies
     occupying = on_device(copies)
@@ -93,7 +94,7 @@ def by_lane(
     marks: list[Mark] = []
     groups = lanes_of(used)
     for key, rows in zip(groups.keys, groups.rows(), strict=True):
-        lane = (key[0], key[1] or 0)
+        lane = lane_of(key)
         pieces, marked = _copies(used, rows, window, lane)
         parts[lane] |= pieces
         for other, taken in marked:

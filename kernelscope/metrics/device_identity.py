@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics import results
-from kernelscope.metrics.grouping import Groups, group
+from kernelscope.metrics.grouping import Groups, Key, group
 from kernelscope.metrics.occupancy import Limits
 from kernelscope.trace import Categorical, Table, Trace, missing_value
 
@@ -74,6 +74,14 @@ def on_device(copies: Table) -> npt.NDArray[np.bool_] | None:
     return np.asarray(occupies[copies["kind"]])
 
 
+def lane_of(key: Key) -> Lane:
+    """Return the lane of a group of device work: a trace holds none without a device."""
+    process, device, *_ = key
+    if device is None:
+        raise ValueError("device work without a device belongs in the quarantine")
+    return process, device
+
+
 def lanes_of(table: Table) -> Groups:
     """Number the rows of kernels or copies by process and device."""
     return group(table["process_id"], table["device_id"])
@@ -90,7 +98,7 @@ def identify(trace: Trace) -> Identity:
     occupying = on_device(copies)
     used = copies if occupying is None else copies.take(occupying)
     found = {key for table in (trace.kernels, used, trace.graphs) for key in lanes_of(table).keys}
-    lanes: list[Lane] = [(process, device or 0) for process, device in found]
+    lanes: list[Lane] = [lane_of(key) for key in found]
     rows = trace.devices.records()
     uuids = _uuid_of_gpu(rows)
     known = {lane: _evidence(lane, rows, uuids) or _by_ordinal(lane, lanes) for lane in lanes}

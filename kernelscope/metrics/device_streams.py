@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics import results
-from kernelscope.metrics.device_identity import Identity, identify, integers, on_device
+from kernelscope.metrics.device_identity import Identity, identify, integers, lane_of, on_device
 from kernelscope.metrics.grouping import Groups, Key, group
 from kernelscope.metrics.intervals import (
     Int64s,
@@ -117,7 +117,7 @@ def _concatenated(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 def _exclusive(pieces: _Streams, keys: Sequence[Key], identity: Identity, busy: Int64s) -> Int64s:
     """Return how long each stream was the only busy one of its physical device."""
-    devices = np.array([identity.device_of((key[0], key[1] or 0)) for key in keys], dtype=np.int64)
+    devices = np.array([identity.device_of(lane_of(key)) for key in keys], dtype=np.int64)
     exclusive = np.zeros(len(keys), dtype=np.int64)
     owner = np.repeat(np.arange(len(keys)), np.diff(pieces.bounds))
     for device in distinct(devices).tolist():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelscope.metrics import results
 from kernelscope.metrics.device_activity import Activity, Mark, by_lane, together
-from kernelscope.metrics.device_identity import Identity, identify, integers, texts
+from kernelscope.metrics.device_identity import Identity, Lane, identify, integers, texts
 from kernelscope.metrics.intervals import (
     Pieces,
     concurrency,
@@ -203,15 +203,22 @@ def partition(activity: Activity, window_ns: int, busy_ns: int) -> tuple[int, ..
     )
 
 
-def checks(time: DeviceTime) -> Table:
-    """Do the parts of each device's time add up to the window, and its gaps to the idle time?"""
+def checks(time: DeviceTime, lanes: Collection[Lane] | None = None) -> Table:
+    """Do the parts of each device's time add up to the window, and its gaps to the idle time?
+
+    Parameters
+    ----------
+    time : DeviceTime
+        What :func:`measure` found.
+    lanes : collection of (process, ordinal), optional
+        Whose devices to check; devices are numbered among those.
+    """
     rows: list[tuple[str, int, int]] = []
-    for label, account in _labelled(time):
+    for label, account in _labelled(time, time.identity.lanes if lanes is None else lanes):
         pauses = total(gaps(account.busy)) + account.leading_ns + account.trailing_ns
         idle = account.partition[-1]
         rows += [
             (f"{label}: parts = window", account.window_ns, sum(account.partition)),
-            (f"{label}: busy + idle = window", account.window_ns, total(account.busy) + idle),
             (f"{label}: leading + gaps + trailing = idle", idle, pauses),
         ]
     return Table.make(
@@ -225,12 +232,15 @@ def checks(time: DeviceTime) -> Table:
     )
 
 
-def _labelled(time: DeviceTime) -> Iterable[tuple[str, Account]]:
-    for i, account in enumerate(time.devices):
-        yield f"device {i}", account
-    for (process, device), account in zip(time.identity.lanes, time.lanes, strict=True):
-        who = "unknown" if process is None else process
-        yield f"process {who} on its device {device}", account
+def _labelled(time: DeviceTime, lanes: Collection[Lane]) -> Iterable[tuple[str, Account]]:
+    pairs = list(zip(time.identity.lanes, time.identity.index, time.lanes, strict=True))
+    used = sorted({index for lane, index, _ in pairs if lane in lanes})
+    for number, index in enumerate(used):
+        yield f"device {number}", time.devices[index]
+    for (process, device), _, account in pairs:
+        if (process, device) in lanes:
+            who = "unknown" if process is None else process
+            yield f"process {who} on its device {device}", account
 
 
 def _account(activity: Activity, window: Window) -> Account:
