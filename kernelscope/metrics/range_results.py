@@ -142,3 +142,12 @@ NVTX_FINDINGS = TableSchema(
         _text("message", "what it means, and what to do"),
     ),
 )
+
+RESULTS: tuple[TableSchema, ...] = (
+    RANGES,
+    RANGES_BY_NAME,
+    RANGE_INSTANCES,
+    UNATTRIBUTED,
+    NVTX_FINDINGS,
+)
+"""Every table of ranges, in the order of a report."""

@@ -367,7 +367,8 @@ class Slow:
             return ""
         if inherited >= 0 and self.ranges[inherited]["domain"] == domain:
             return ""
-        if reason in {"several_annotating_threads", "outside_iterations"}:
+        own = self.family is not None and domain in {None, self.ranges[self.family[0]]["domain"]}
+        if own and reason in {"several_annotating_threads", "outside_iterations"}:
             return reason
         return self.place(number)
 
