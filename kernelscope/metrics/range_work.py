@@ -26,7 +26,7 @@ Int64s = npt.NDArray[np.int64]
 NEVER = np.iinfo(np.int64).max
 """The start of what does not exist, and the negative of its end."""
 
-PAIRS_AT_ONCE = 1 << 22
+PAIRS_AT_ONCE = 1 << 20
 """Pairs of work and range group that are held in memory at once."""
 
 

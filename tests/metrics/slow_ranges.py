@@ -344,6 +344,18 @@ class Slow:
                 times.append((max(work["start_ns"], low), min(work["end_ns"], high)))
         return (min(t[0] for t in times), max(t[1] for t in times)) if times else None
 
+    def instance(self, row: int) -> dict[str, int]:
+        """What one range launched: calls anywhere in time, operations that start in the window."""
+        numbers = [number for number in self.launching if row in self.ranges_of(number)]
+        kernels = [kernel for kernel in self.kernels if self.launch(kernel) in numbers]
+        copies = [copy for copy in self.copies if self.launch(copy) in numbers]
+        return {
+            "launches": len(numbers),
+            "operations": sum(self.counted(work) for work in kernels + copies),
+            "kernels": sum(self.counted(kernel) for kernel in kernels),
+            "kernel_ns": sum(len(self.inside(kernel)) for kernel in kernels),
+        }
+
     def unattributed(self) -> Counter[tuple[str | None, str, str]]:
         """Kernels and ns in no range, and in none of each domain's stacks, by reason."""
         found: Counter[tuple[str | None, str, str]] = Counter()

@@ -325,6 +325,37 @@ def test_a_phase_is_not_inherited_while_its_thread_calls_cuda() -> None:
     assert attribute(trace, family=family).kernels.iteration.tolist() == [0, 0, 0]
 
 
+def test_a_phase_that_both_threads_name_counts_a_kernel_once() -> None:
+    """Thread 2 lies in a range of its own called like the phase that it inherits."""
+    trace = build.trace(
+        ranges=build.joined(
+            pushed((0, 50, "step 1"), (5, 45, "backward")), pushed((8, 20, "backward"), thread_id=2)
+        ),
+        api_calls=launches((10, 11), thread_id=2),
+        kernels=kernels((60, 64, 1)),
+    )
+    found = attribute(trace, family=named(trace, "step #"))
+    rows = {row["name"]: row for row in ranges_by_name(trace, attribution=found).records()}
+    assert (rows["backward"]["kernels"], rows["backward"]["kernel_ns"]) == (1, 4)
+    assert rows["backward"]["attribution.direct"] == 1
+    paths = by_path(ranges(trace, attribution=found))
+    assert paths["backward"]["attribution.direct"] == 1
+    assert paths["step 1 > backward"]["attribution.inherited"] == 1
+    assert (paths["backward"]["self_kernel_ns"], paths["step 1"]["self_kernel_ns"]) == (4, 0)
+
+
+def test_a_pipeline_on_the_annotating_thread_does_not_make_its_other_launches_concurrent() -> None:
+    trace = build.trace(
+        ranges=build.joined(
+            pushed((0, 10, "step 1"), (50, 60, "step 2")), pushed((20, 30, "RunGPU"), domain="DALI")
+        ),
+        api_calls=launches((21, 22), (23, 24), (40, 41)),
+        kernels=kernels((70, 71, 1), (71, 72, 2), (72, 73, 3)),
+    )
+    found = attribute(trace, family=named(trace, "step #"))
+    assert how(found.kernels) == ["concurrent", "concurrent", "inherited"]
+
+
 def test_several_annotating_threads() -> None:
     """Where two threads carry the steps, a third belongs to neither; each keeps its own."""
     steps = [(100 * i, 100 * i + 60, f"step {i}") for i in range(5)]
