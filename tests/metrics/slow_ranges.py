@@ -43,7 +43,7 @@ class Slow:
     def opened_before(self, a: int, b: int) -> bool:
         """Whether range a comes before range b: it starts earlier, or lasts longer, or is first."""
         one, two = self.ranges[a], self.ranges[b]
-        return (one["start_ns"], -one["end_ns"], a) < (two["start_ns"], -two["end_ns"], b)
+        return bool((one["start_ns"], -one["end_ns"], a) < (two["start_ns"], -two["end_ns"], b))
 
     def same_stack(self, a: int, b: int) -> bool:
         one, two = self.ranges[a], self.ranges[b]
@@ -51,7 +51,7 @@ class Slow:
 
     def lasting(self, a: int) -> bool:
         row = self.ranges[a]
-        return row["style"] == "push_pop" and row["end_ns"] > row["start_ns"]
+        return bool(row["style"] == "push_pop" and row["end_ns"] > row["start_ns"])
 
     @cached_property
     def crossing(self) -> list[bool]:
@@ -296,14 +296,14 @@ class Slow:
     def counted(self, event: Row) -> bool:
         low, high = self.window
         at_end = event["start_ns"] == event["end_ns"] == high
-        return low <= event["start_ns"] < high or at_end
+        return bool(low <= event["start_ns"] < high or at_end)
 
     def table(self, by_name: bool) -> dict[tuple[Any, ...], Row]:
         """The range table, by path or by name."""
         key = self.name if by_name else self.path
         rows: dict[tuple[Any, ...], Row] = {}
         for row, item in enumerate(self.ranges):
-            mine = rows.setdefault(key(row), Counter() | {"busy": set(), "union": set()})  # type: ignore[operator]
+            mine = rows.setdefault(key(row), {"busy": set()})
             mine["instances"] = mine.get("instances", 0) + self.counted(item)
             mine["host_ns"] = mine.get("host_ns", 0) + len(self.inside(item))
         for kind, work in self.all_work():
