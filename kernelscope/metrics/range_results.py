@@ -107,7 +107,11 @@ RANGE_INSTANCES = TableSchema(
         _int("parent", "id", "row of the range that encloses it", optional=True),
         _int("projected_start_ns", "ns", "first start of what it launched", optional=True),
         _int("projected_end_ns", "ns", "last end of what it launched", optional=True),
-        _int("launches", "count", "calls inside that launched work; a graph launch is one"),
+        _int(
+            "launches",
+            "count",
+            "calls inside that launched work, whenever that ran; a graph launch is one",
+        ),
         _int("operations", "count", "kernels, copies and memsets; a graph's nodes are many"),
         _int("kernels", "count", "kernels"),
         _int("kernel_ns", "ns", "sum of kernel time"),
@@ -142,3 +146,12 @@ NVTX_FINDINGS = TableSchema(
         _text("message", "what it means, and what to do"),
     ),
 )
+
+RESULTS: tuple[TableSchema, ...] = (
+    RANGES,
+    RANGES_BY_NAME,
+    RANGE_INSTANCES,
+    UNATTRIBUTED,
+    NVTX_FINDINGS,
+)
+"""Every table of ranges, in the order of a report."""

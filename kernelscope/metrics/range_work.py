@@ -26,7 +26,7 @@ Int64s = npt.NDArray[np.int64]
 NEVER = np.iinfo(np.int64).max
 """The start of what does not exist, and the negative of its end."""
 
-PAIRS_AT_ONCE = 1 << 22
+PAIRS_AT_ONCE = 1 << 20
 """Pairs of work and range group that are held in memory at once."""
 
 
@@ -62,11 +62,14 @@ def call_work(attribution: Attribution, window: Window) -> CallWork:
     trace, count = attribution.enclosed.trace, len(attribution.enclosed.calls)
     kernels, operations = np.zeros((2, count), dtype=np.int64)
     kernel_ns = np.zeros(count, dtype=np.int64)
-    parts: list[tuple[npt.NDArray[Any], Int64s, Int64s]] = []
+    nothing = np.empty(0, dtype=np.int64)
+    parts: list[tuple[npt.NDArray[Any], Int64s, Int64s]] = [(nothing, nothing, nothing)]
     for work, call in (
         (trace.kernels, attribution.kernels.call),
         (trace.copies, attribution.copies.call),
     ):
+        if not len(work):
+            continue
         counted = np.bincount(call[(call >= 0) & starts_inside(work, window)], minlength=count)
         operations += counted
         if work is trace.kernels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ from kernelscope.metrics.range_work import (
     work_of_ranges,
 )
 from kernelscope.metrics.window import Window, clipped_durations, starts_inside, whole
-from kernelscope.schema import TableSchema
 from kernelscope.trace import Categorical, ColumnData, Table, Trace, missing_value
 
 Int32s = npt.NDArray[np.int32]
@@ -206,21 +206,18 @@ def unattributed(
         kernels that lie in no range at all and inherit none, the others, domain by domain, of
         those outside its push/pop ranges.
     """
+    if not len(trace.kernels):
+        return Table.empty(results.UNATTRIBUTED)
     attribution = attribution or attribute(trace)
     window = _bounds(trace, window)
-    around, given = attribution.enclosed, attribution.inheritance
     call = attribution.kernels.call
-    reason = _reasons_without_range(attribution)
-    inherits = given.inherited >= 0
-    missing: list[tuple[str | None, npt.NDArray[np.bool_]]] = [(None, ~around.ranged & ~inherits)]
-    for domain, rows in around.innermost.items():
-        own = attribution.family is not None and attribution.family.domain == domain
-        missing.append((domain, (rows < 0) & ~(inherits & own)))
+    place = place_reasons(trace.ranges, attribution.enclosed.calls)
     inside, time = starts_inside(trace.kernels, window), clipped_durations(trace.kernels, window)
     records: list[tuple[str | None, int, int, int]] = []
-    for where, calls in missing:
+    for where, calls, by_family in _without_range(attribution):
+        reason = np.where(_family_reason(attribution), attribution.inheritance.reason, place)
         out = np.append(calls, True)[call]
-        why = np.append(reason, np.int8(REASONS.index("no_launch_row")))[call]
+        why = np.append(reason if by_family else place, REASONS.index("no_launch_row"))[call]
         counts = np.bincount(why[out & inside], minlength=len(REASONS))
         totals = sums_by(why[out], time[out], len(REASONS))
         records += [
@@ -240,31 +237,46 @@ def unattributed(
     )
 
 
-def _reasons_without_range(attribution: Attribution) -> npt.NDArray[np.int8]:
-    """Return, for each call, why no range would hold it: the family's reason, or its place."""
-    around, given = attribution.enclosed, attribution.inheritance
-    place = place_reasons(around.trace.ranges, around.calls)
-    family = (given.how == NONE) & np.isin(
-        given.reason,
-        [REASONS.index("several_annotating_threads"), REASONS.index("outside_iterations")],
-    )
-    return np.where(family, given.reason, place).astype(np.int8)
+def _without_range(
+    attribution: Attribution,
+) -> Iterator[tuple[str | None, npt.NDArray[np.bool_], bool]]:
+    """Yield the calls in no range at all, then domain by domain those outside its stacks.
+
+    And whether the iteration family has a say there: it has in general and in its own domain.
+    """
+    around, family = attribution.enclosed, attribution.family
+    inherits = attribution.inheritance.inherited >= 0
+    yield None, ~around.ranged & ~inherits, family is not None
+    for domain, rows in around.innermost.items():
+        own = family is not None and family.domain == domain
+        yield domain, (rows < 0) & ~(inherits & own), own
+
+
+def _family_reason(attribution: Attribution) -> npt.NDArray[np.bool_]:
+    """Return which calls belong to no iteration for a reason that the family gives."""
+    given = attribution.inheritance
+    reasons = ("several_annotating_threads", "outside_iterations")
+    codes = [REASONS.index(each) for each in reasons]
+    return np.asarray((given.how == NONE) & np.isin(given.reason, codes))
 
 
 def _bounds(trace: Trace, window: Window | None) -> Window:
     """Return the window; the one of the whole trace reaches to the last range, too."""
     everything = whole(trace)
-    if window is not None and (window.start_ns, window.end_ns) != (
-        everything.start_ns,
-        everything.end_ns,
-    ):
-        return window
+    bounds = (everything.start_ns, everything.end_ns)
+    if window is None or (window.start_ns, window.end_ns) == bounds:
+        return unclipped(trace)
+    return window
+
+
+def unclipped(trace: Trace) -> Window:
+    """Return the window that no range, call or device activity of a trace sticks out of."""
     tables = [t for t in (trace.kernels, trace.copies, trace.api_calls, trace.ranges) if len(t)]
     if not tables:
-        return everything
+        return whole(trace)
     start = min(int(table["start_ns"].min()) for table in tables)
     end = max(int(table["end_ns"].max()) for table in tables)
-    return Window(start, end, everything.chosen_by)
+    return Window(start, end, "first to last event")
 
 
 def _numbered(*columns: npt.NDArray[Any]) -> tuple[Int32s, npt.NDArray[np.intp]]:
@@ -341,14 +353,3 @@ def _longest_first(table: Table) -> Table:
         (rank[table[text][kept]], -table["host_ns"][kept], -table["kernel_ns"][kept])
     )
     return table.take(kept[order])
-
-
-def schemas() -> tuple[TableSchema, ...]:
-    """Return the schemas of this module's tables."""
-    return (
-        results.RANGES,
-        results.RANGES_BY_NAME,
-        results.RANGE_INSTANCES,
-        results.UNATTRIBUTED,
-        results.NVTX_FINDINGS,
-    )

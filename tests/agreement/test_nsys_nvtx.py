@@ -95,7 +95,11 @@ def across_domains(ranges: Table) -> Table:
 
 
 def twins(ranges: Table) -> set[int]:
-    """Return the rows of ranges that share thread, start and end with another."""
+    """Return the rows of ranges that share thread, start and end with another.
+
+    nsys makes each the other's parent, and leaves both and all inside them out of
+    `nvtx_pushpop_trace`; we keep them, and say so (`nvtx_same_bounds`).
+    """
     keys = list(
         zip(*(ranges[key].tolist() for key in ("thread_id", "start_ns", "end_ns")), strict=True)
     )
@@ -111,7 +115,7 @@ def ancestors(row: int, parent: list[int]) -> Iterator[int]:
 
 @each(nsys_traces_with("nvtx_pushpop_trace"))
 def test_nesting(trace_file: Path) -> None:
-    """`nvtx_pushpop_trace`: levels, parents, children; twins and all below vanish from nsys's."""
+    """`nvtx_pushpop_trace`: levels, parents, children, and the whole stack of each range."""
     ranges, ids = read(trace_file).ranges, range_ids(trace_file)
     nest = nesting(across_domains(ranges))
     assert not nest.crossing.any()
@@ -121,15 +125,11 @@ def test_nesting(trace_file: Path) -> None:
     inside: Counter[int] = Counter()
     for row, outer in enumerate(parent):
         inside[outer] += time[row]
-    gone = twins(ranges)
-    vanished = {row for row in range(len(ids)) if gone.intersection(ancestors(row, parent))}
+    assert not twins(ranges)  # nsys loses those, but no recorded trace has any
     printed = {int(row["RangeId"]): row for row in oracle(trace_file.stem, "nvtx_pushpop_trace")}
     names = full_names(ranges)
-    assert len(printed) == len(ids) - len(vanished)
+    assert len(printed) == len(ids)
     for row, identity in enumerate(ids):
-        if row in vanished:
-            assert identity not in printed
-            continue
         theirs = printed[identity]
         assert theirs["Name"] == names[row]
         assert int(theirs["Lvl"]) == depth[row]
@@ -268,12 +268,8 @@ def test_projections(trace_file: Path) -> None:
     children = Counter(
         outer for outer, mine in zip(parent, instances, strict=True) if mine["launches"]
     )
-    gone = twins(trace.ranges)
     for row, (identity, mine) in enumerate(zip(ids, instances, strict=True)):
         if not mine["launches"]:
-            assert identity not in theirs
-            continue
-        if gone.intersection(ancestors(row, parent)):
             assert identity not in theirs
             continue
         other = theirs.pop(identity)
@@ -314,13 +310,12 @@ def assert_phantom(trace_file: Path, phantom: list[dict[str, str]]) -> None:
 
 @each(nsys_traces_with("nvtx_gpu_proj_sum"))
 def test_projections_by_name(trace_file: Path) -> None:
-    """`nvtx_gpu_proj_sum`: instances without device work, and twins, are left out."""
+    """`nvtx_gpu_proj_sum`: instances without device work are left out."""
     trace = read(trace_file)
-    parent = nesting(across_domains(trace.ranges)).parent.tolist()
-    names, gone = full_names(trace.ranges), twins(trace.ranges)
+    names = full_names(trace.ranges)
     groups: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for place, mine in enumerate(range_instances(trace, attribution=strict(trace_file)).records()):
-        if mine["launches"] and not gone.intersection(ancestors(place, parent)):
+        if mine["launches"]:
             groups[names[place], STYLES[mine["style"]]].append(mine)
     printed = oracle(trace_file.stem, "nvtx_gpu_proj_sum")
     assert len(printed) == len(groups)

@@ -43,7 +43,7 @@ class Slow:
     def opened_before(self, a: int, b: int) -> bool:
         """Whether range a comes before range b: it starts earlier, or lasts longer, or is first."""
         one, two = self.ranges[a], self.ranges[b]
-        return (one["start_ns"], -one["end_ns"], a) < (two["start_ns"], -two["end_ns"], b)
+        return bool((one["start_ns"], -one["end_ns"], a) < (two["start_ns"], -two["end_ns"], b))
 
     def same_stack(self, a: int, b: int) -> bool:
         one, two = self.ranges[a], self.ranges[b]
@@ -51,7 +51,7 @@ class Slow:
 
     def lasting(self, a: int) -> bool:
         row = self.ranges[a]
-        return row["style"] == "push_pop" and row["end_ns"] > row["start_ns"]
+        return bool(row["style"] == "push_pop" and row["end_ns"] > row["start_ns"])
 
     @cached_property
     def crossing(self) -> list[bool]:
@@ -296,14 +296,14 @@ class Slow:
     def counted(self, event: Row) -> bool:
         low, high = self.window
         at_end = event["start_ns"] == event["end_ns"] == high
-        return low <= event["start_ns"] < high or at_end
+        return bool(low <= event["start_ns"] < high or at_end)
 
     def table(self, by_name: bool) -> dict[tuple[Any, ...], Row]:
         """The range table, by path or by name."""
         key = self.name if by_name else self.path
         rows: dict[tuple[Any, ...], Row] = {}
         for row, item in enumerate(self.ranges):
-            mine = rows.setdefault(key(row), Counter() | {"busy": set(), "union": set()})  # type: ignore[operator]
+            mine = rows.setdefault(key(row), {"busy": set()})
             mine["instances"] = mine.get("instances", 0) + self.counted(item)
             mine["host_ns"] = mine.get("host_ns", 0) + len(self.inside(item))
         for kind, work in self.all_work():
@@ -344,6 +344,18 @@ class Slow:
                 times.append((max(work["start_ns"], low), min(work["end_ns"], high)))
         return (min(t[0] for t in times), max(t[1] for t in times)) if times else None
 
+    def instance(self, row: int) -> dict[str, int]:
+        """What one range launched: calls anywhere in time, operations that start in the window."""
+        numbers = [number for number in self.launching if row in self.ranges_of(number)]
+        kernels = [kernel for kernel in self.kernels if self.launch(kernel) in numbers]
+        copies = [copy for copy in self.copies if self.launch(copy) in numbers]
+        return {
+            "launches": len(numbers),
+            "operations": sum(self.counted(work) for work in kernels + copies),
+            "kernels": sum(self.counted(kernel) for kernel in kernels),
+            "kernel_ns": sum(len(self.inside(kernel)) for kernel in kernels),
+        }
+
     def unattributed(self) -> Counter[tuple[str | None, str, str]]:
         """Kernels and ns in no range, and in none of each domain's stacks, by reason."""
         found: Counter[tuple[str | None, str, str]] = Counter()
@@ -367,7 +379,8 @@ class Slow:
             return ""
         if inherited >= 0 and self.ranges[inherited]["domain"] == domain:
             return ""
-        if reason in {"several_annotating_threads", "outside_iterations"}:
+        own = self.family is not None and domain in {None, self.ranges[self.family[0]]["domain"]}
+        if own and reason in {"several_annotating_threads", "outside_iterations"}:
             return reason
         return self.place(number)
 

@@ -46,6 +46,17 @@ def range_row(draw: st.DrawFn) -> Row:
 
 
 @st.composite
+def steps(draw: st.DrawFn) -> list[Row]:
+    """Up to three steps one after another, as a program opens them."""
+    times = sorted(draw(st.lists(TIMES, min_size=2, max_size=6, unique=True)))
+    common = {"process_id": 1, "thread_id": 1, "domain": "", "style": "push_pop", "closed": True}
+    return [
+        common | {"start_ns": low, "end_ns": high, "end_thread_id": None, "name": f"step {low}"}
+        for low, high in zip(times[::2], times[1::2], strict=False)
+    ]
+
+
+@st.composite
 def call_row(draw: st.DrawFn) -> Row:
     return draw(interval()) | {
         "process_id": draw(PROCESSES),
@@ -70,18 +81,24 @@ def work_row(draw: st.DrawFn) -> Row:
 @st.composite
 def cases(draw: st.DrawFn) -> Slow:
     """A random trace, with iterations where it has any and nsys's rule is not asked for."""
+    strict, iterates = draw(st.sampled_from([(True, False), (False, False), (False, True)]))
+    rows = draw(st.lists(range_row(), max_size=8))
     slow = Slow(
-        ranges=draw(st.lists(range_row(), max_size=9)),
-        api_calls=draw(st.lists(call_row(), max_size=7)),
+        ranges=[*rows, *(draw(steps()) if iterates else ())],
+        api_calls=draw(st.lists(call_row(), min_size=1, max_size=7)),
         kernels=draw(st.lists(work_row(), max_size=6)),
         copies=draw(st.lists(work_row(), max_size=3)),
-        strict=draw(st.booleans()),
+        strict=strict,
     )
+    for row in (*slow.kernels, *slow.copies):
+        if draw(st.integers(0, 3)):  # most have a launch
+            call = draw(st.sampled_from(slow.api_calls))
+            row |= {key: call[key] for key in ("process_id", "correlation_id")}
     for row in (*slow.kernels, *slow.copies):
         row["end_ns"] = max(row["end_ns"], row["start_ns"] + 1)
     if not slow.strict:
         slow.process_ranges, slow.phases = draw(st.booleans()), draw(st.booleans())
-        slow.family = _steps(slow) if draw(st.booleans()) else None
+        slow.family = _steps(slow) if iterates else None
     low, high = sorted((draw(TIMES), draw(TIMES)))
     slow.window = (low, high + 1) if draw(st.booleans()) else (-1, 100)
     return slow
@@ -221,6 +238,9 @@ def _figures(row: Row) -> dict[str, int]:
     }
 
 
+INSTANCE_FIGURES = ("launches", "operations", "kernels", "kernel_ns")
+
+
 @settings(deadline=None, max_examples=600)
 @given(cases())
 def test_projections_and_the_rest_agree(slow: Slow) -> None:
@@ -228,6 +248,9 @@ def test_projections_and_the_rest_agree(slow: Slow) -> None:
     found = attribute(trace, **rules)
     projections = [slow.projection(row) for row in range(len(slow.ranges))]
     instances = range_instances(trace, window, attribution=found).records()
+    assert [{key: row[key] for key in INSTANCE_FIGURES} for row in instances] == [
+        slow.instance(row) for row in range(len(slow.ranges))
+    ]
     assert [
         None
         if row["projected_start_ns"] is None
