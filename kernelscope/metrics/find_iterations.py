@@ -6,6 +6,7 @@ import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -166,18 +167,44 @@ def matching(trace: Trace, pattern: str) -> FoldedNames:
 
 def _result(found: Sequence[Candidate]) -> Found:
     """Choose among candidates; the best score comes first."""
-    winner = _start(found)
-    moved = True
-    while moved:
-        moved = False
-        for other in found:
-            if other is not winner and _wins_by_nesting(other, winner):
-                winner, moved = other, True
-    same = (winner.family.domain, winner.family.folded_name)
+    winner = _by_nesting(found, _start(found))
+    same = _identity(winner)
     twins = [each for each in found if _identity(each) == same and each is not winner]
     rest = [each for each in found if _identity(each) != same]
     also = tuple((each.family.process_id, each.family.thread_id) for each in twins)
     return Found(winner.family, winner.score, _runner_up(rest), also)
+
+
+def _by_nesting(found: Sequence[Candidate], winner: Candidate) -> Candidate:
+    """Go from `winner` to the families around and inside it, as long as one is preferable."""
+
+    @cache
+    def rank(place: int) -> int:
+        """Return what a name says, or the name of a range that occurs once in each instance."""
+        each = found[place]
+        return max(
+            name_rank(other.family.folded_name)
+            for other in found
+            if other is each or repeats_in(other, each) == 1
+        )
+
+    at = list(found).index(winner)
+    visited = {at}
+    while True:
+        better = (
+            place
+            for place, other in enumerate(found)
+            if place not in visited
+            and (
+                (repeats_in(found[at], other) and rank(place) >= rank(at))
+                or (repeats_in(other, found[at]) > 1 and rank(place) > rank(at))
+            )
+        )
+        following = next(better, None)
+        if following is None:
+            return found[at]
+        at = following
+        visited.add(at)
 
 
 def _identity(candidate: Candidate) -> tuple[str, str]:
@@ -215,24 +242,17 @@ def _start(found: Sequence[Candidate]) -> Candidate:
     return min(outermost or tied, key=lambda each: (int(each.family.starts[0]), -each.score))
 
 
-def _wins_by_nesting(other: Candidate, winner: Candidate) -> bool:
-    """Say whether `other`, around or inside `winner`, is rather the iterations."""
-    rank = name_rank(other.family.folded_name) - name_rank(winner.family.folded_name)
-    around = repeats_in(winner, other)
-    if around:
-        return rank >= 0 or around == 1
-    inside = repeats_in(other, winner)
-    return inside >= 2 and rank > 0
-
-
 def repeats_in(inner: Candidate, outer: Candidate) -> int:
     """Return how often `inner` occurs in an instance of `outer`, at the median; 0 if it does not.
 
     Both must be of one thread, and nearly every instance of both must take part: `NESTED_SHARE`
-    of the inner ones lie inside an outer one, and of the outer ones hold at least one.
+    of the inner ones lie inside an outer one, and of the outer ones hold at least one. Of two
+    that hold each other, the one open longer, or opened first, is the outer one.
     """
     one, around = inner.family, outer.family
     if (one.process_id, one.thread_id) != (around.process_id, around.thread_id):
+        return 0
+    if len(one.starts) < NESTED_SHARE * len(around.starts) or _order(inner) <= _order(outer):
         return 0
     place = np.searchsorted(around.starts, one.starts, side="right") - 1
     held = (place >= 0) & (one.range_ends <= around.range_ends[np.maximum(place, 0)])
@@ -242,3 +262,9 @@ def repeats_in(inner: Candidate, outer: Candidate) -> int:
     if int((per_outer > 0).sum()) < NESTED_SHARE * len(per_outer):
         return 0
     return max(int(np.median(per_outer)), 1)
+
+
+def _order(candidate: Candidate) -> tuple[int, int]:
+    """Return what is less for a family that can lie around another one."""
+    family = candidate.family
+    return -int((family.range_ends - family.starts).sum()), int(family.rows[0])

@@ -29,7 +29,7 @@ MIN_UNITS = 5
 """A unit repeats at least this often."""
 MIN_CONFIDENCE = 0.3
 """Below this there is no repeating unit: as for a family of ranges."""
-MIN_EXPLAINED = 0.75
+MIN_EXPLAINED = 0.6
 """At least this share of kernels stands at the same place of the unit before."""
 CONTEXT = 4
 """How many symbols in a row make a context."""
@@ -39,6 +39,8 @@ ANCHORS_TRIED = 3
 """How many anchors are tried for each length."""
 MAX_COMPARED = 200_000
 """About how many places are compared to tell how well units repeat."""
+STRETCHES = 8
+"""In how many stretches of a longer sequence these lie."""
 SAMPLED_UNITS = 64
 """About how many units are compared to tell where a unit begins."""
 MIN_COMMON = 0.9
@@ -65,9 +67,9 @@ class RepeatingUnit:
     kernels : int
         Kernels per unit, at the median.
     confidence : float
-        Share of the kernels that stand at the same place of the unit before × the smaller of
-        two coverages: the stream's kernels that lie in a unit, and the device's active span
-        from the first unit to the last.
+        Share of the kernels that stand at the same place of the unit before, beyond what chance
+        explains × the smaller of two coverages: the stream's kernels that lie in a unit, and
+        the device's active span from the first unit to the last.
     """
 
     family: IterationFamily
@@ -178,15 +180,16 @@ def _units(symbols: UInt64s) -> list[_Unit]:
     weight[:MIN_UNITS] = 0
     classes = np.argsort(-weight, kind="stable")[:MAX_LENGTHS]
     units: dict[int, _Unit] = {}
+    by_chance = _by_chance(symbols)
     for count in classes[weight[classes] > 0].tolist():
         places = np.flatnonzero(occurs == count)
-        unit = _unit_of(symbols, contexts, places)
+        unit = _unit_of(symbols, contexts, places, by_chance)
         if unit is not None and _better(unit, units.get(unit.length)):
             units[unit.length] = unit
     return list(units.values())
 
 
-def _unit_of(symbols: UInt64s, contexts: UInt64s, places: Int64s) -> _Unit | None:
+def _unit_of(symbols: UInt64s, contexts: UInt64s, places: Int64s, by_chance: float) -> _Unit | None:
     """Cut the sequence at a context that is among `places`; the earliest that cuts it well."""
     best: _Unit | None = None
     for attempt in range(ANCHORS_TRIED):
@@ -197,7 +200,7 @@ def _unit_of(symbols: UInt64s, contexts: UInt64s, places: Int64s) -> _Unit | Non
         if float(np.median(np.abs(gaps - length))) > 0.1 * length:
             continue
         covered = _covered(anchors, length, len(symbols))
-        unit = _Unit(anchors, length, _explained(symbols, anchors), covered)
+        unit = _Unit(anchors, length, _explained(symbols, anchors, by_chance), covered)
         if _better(unit, best):
             best = unit
     return best
@@ -249,18 +252,17 @@ def _better(one: _Unit, other: _Unit | None) -> bool:
     return one.explained * one.coverage > other.explained * other.coverage + 0.001
 
 
-def _explained(symbols: UInt64s, anchors: Int64s) -> float:
+def _explained(symbols: UInt64s, anchors: Int64s, by_chance: float) -> float:
     """Return the share of kernels that stand at the same place of the unit before.
 
     Counted from the beginning of both units or from their ends, so that a kernel more or less
-    in between spoils only itself. Of long sequences an even sample of units is compared.
+    in between spoils only itself; and beyond what chance explains where one kernel prevails
+    (Cohen's kappa).
     """
     size = np.diff(anchors)
-    pairs = np.arange(len(size) - 1)
-    wanted = max(int(MAX_COMPARED * len(pairs) / max(int(size.sum()), 1)), MIN_UNITS)
-    pairs = pairs[:: max(len(pairs) // wanted, 1)]
-    if not len(pairs):
+    if len(size) < 2:
         return 0.0
+    pairs = _sampled(size)
     before, here = size[pairs], size[pairs + 1]
     pair = np.repeat(np.arange(len(pairs)), here)
     inside = np.arange(len(pair)) - np.repeat(np.cumsum(here) - here, here)
@@ -269,7 +271,33 @@ def _explained(symbols: UInt64s, anchors: Int64s) -> float:
     from_end = from_start + (before - here)[pair]
     alike = (inside < before[pair]) & (symbols[from_start] == mine)
     alike |= (from_end >= anchors[pairs][pair]) & (symbols[np.maximum(from_end, 0)] == mine)
-    return float(np.mean(alike))
+    share = float(np.mean(alike))
+    return share if by_chance == 1 else (share - by_chance) / (1 - by_chance)
+
+
+def _sampled(size: Int64s) -> Int64s:
+    """Return the units to compare with the next: all, or a few stretches of a long sequence.
+
+    Stretches, not every so many-th unit: that would always meet the same layer of a step.
+    """
+    last = len(size) - 1
+    begins = np.cumsum(size) - size
+    total = int(size.sum())
+    if total <= MAX_COMPARED:
+        return np.arange(last)
+    length = MAX_COMPARED // STRETCHES
+    chosen = np.zeros(last, dtype=np.bool_)
+    for begin in np.linspace(0, total - length, STRETCHES).tolist():
+        low, high = np.searchsorted(begins, (begin, begin + length))
+        chosen[min(int(low), last - 1) : int(high) + 1] = True
+    return np.flatnonzero(chosen)
+
+
+def _by_chance(symbols: UInt64s) -> float:
+    """Return how likely two kernels drawn at random are the same."""
+    some = np.sort(symbols[:: max(len(symbols) // MAX_COMPARED, 1)])
+    edges = np.flatnonzero(np.concatenate(([True], some[1:] != some[:-1], [True])))
+    return float(np.sum((np.diff(edges) / len(some)) ** 2))
 
 
 def _best(units: list[_Unit], count: int) -> _Unit | None:

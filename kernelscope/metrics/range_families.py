@@ -22,7 +22,7 @@ from kernelscope.trace import Table, Trace
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
 
-MAX_CANDIDATES = 256
+MAX_CANDIDATES = 64
 """Families that are compared with each other: the best by score."""
 
 

@@ -113,6 +113,20 @@ def test_an_optimizer_step_is_part_of_an_iteration() -> None:
     assert name_of(*train, *optimizer) == ("train #", 100)
 
 
+def test_ranges_of_the_same_extent_are_those_opened_first() -> None:
+    spans = every("{}", 100, 80, 100)
+    rows = [(f"{name} {i}", a, b) for i, (_, a, b) in enumerate(spans) for name in ("x", "y")]
+    assert name_of(*rows) == ("x #", 100)
+
+
+def test_a_range_around_each_step_is_as_good_as_the_step() -> None:
+    """The outermost of tied families, though only the inner one's name says *step*."""
+    chunks = every("chunk {}", 200, 190, 50)
+    around = [w for i in range(50) for w in every("work", 100, 88, 2, begin=200 * i)]
+    steps = [s for i in range(50) for s in every("step", 100, 80, 2, begin=200 * i + 2)]
+    assert name_of(*chunks, *around, *steps) == ("work", 100)
+
+
 def test_phases_side_by_side_begin_with_the_first() -> None:
     phases = [
         *every("data", 100, 30, 100),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelscope.metrics import kernel_sequence
 from kernelscope.metrics.kernel_sequence import (
     RepeatingUnit,
     agrees,
@@ -92,6 +93,21 @@ def test_what_happens_every_tenth_step_does_not_make_ten_steps_one() -> None:
 def test_random_kernels_do_not_repeat() -> None:
     letters = np.random.default_rng(0).integers(0, 26, 3000)
     assert unit([chr(97 + letter) for letter in letters]) is None
+
+
+def test_a_kernel_that_prevails_is_not_a_pattern() -> None:
+    chance = np.random.default_rng(0)
+    names = [
+        "same" if chance.random() < 0.9 else f"other {chance.integers(50)}" for _ in range(3000)
+    ]
+    assert unit(names) is None
+
+
+def test_long_sequences_are_compared_in_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every fifth layer would always be one of the same eight of a step's forty."""
+    monkeypatch.setattr(kernel_sequence, "MAX_COMPARED", 1600)
+    layers = list("abcd" * 40)
+    assert unit([*layers, *"opqrstuvwxyz"] * 60) == (172, 60)
 
 
 def test_a_repeating_part_that_covers_little_of_the_run_is_none() -> None:
