@@ -74,7 +74,7 @@ def main(args: Sequence[str] | None = None) -> int:
     args : sequence of str, optional
         Arguments without the program's name; those of the process by default.
     """
-    # NumPy's BLAS starts a thread for each core when it is loaded; nothing here multiplies matrices.
+    # BLAS would start a thread for each core when NumPy loads; nothing here multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         code = _run(list(sys.argv[1:] if args is None else args))
