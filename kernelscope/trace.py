@@ -262,6 +262,35 @@ def _checked(table_schema: TableSchema, column: Column, data: ColumnData) -> Col
     return _frozen(widened(data) if wide else data)
 
 
+def stacked(first: Table, second: Table) -> Table:
+    """Return the rows of one table below those of another of the same schema."""
+    columns = {
+        name: _below(first.columns[name], second.columns[name]) for name in first.schema.names
+    }
+    return Table.make(first.schema, columns)
+
+
+def _below(first: ColumnData, second: ColumnData) -> ColumnData:
+    """Return one column below another."""
+    if isinstance(first, Categorical) and isinstance(second, Categorical):
+        seen = {text: code for code, text in enumerate(first.categories)}
+        moved = [seen.setdefault(text, len(seen)) for text in second.categories]
+        table = np.array([*moved, -1], dtype=np.int32)
+        return Categorical(np.concatenate([first.codes, table[second.codes]]), tuple(seen))
+    if isinstance(first, Categorical) or isinstance(second, Categorical):
+        raise TypeError("a column of text cannot be stacked on a column of numbers")
+    return np.concatenate([_as(first, second), _as(second, first)])
+
+
+def _as(values: Array, other: Array) -> Array:
+    """Widen `values` to the type of `other` where that is wider, keeping *missing* missing."""
+    wide: np.dtype[Any] = np.promote_types(values.dtype, other.dtype)
+    if wide == values.dtype or values.dtype.kind != "i":
+        return values
+    missing = values == missing_value(values.dtype)
+    return np.where(missing, missing_value(wide), values.astype(wide))
+
+
 @dataclass(frozen=True, slots=True)
 class NotRecorded:
     """A table that the capture does not hold, and the profiler flag that would record it.

@@ -22,13 +22,14 @@ from kernelscope.metrics.iteration_window import window_of_iterations, window_of
 from kernelscope.metrics.iterations import iterations
 from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shapes
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
+from kernelscope.metrics.range_checks import range_checks
 from kernelscope.metrics.range_results import RANGES, RANGES_BY_NAME, UNATTRIBUTED
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.results import RESULTS
 from kernelscope.metrics.selection import select, window_between
 from kernelscope.metrics.window import Window, whole
 from kernelscope.schema import TableSchema
-from kernelscope.trace import Capture, Table, Trace, distinct
+from kernelscope.trace import Capture, Table, Trace, distinct, stacked
 
 TABLES: tuple[TableSchema, ...] = (*RESULTS, ITERATIONS, RANGES, RANGES_BY_NAME, UNATTRIBUTED)
 """Every table of an analysis, in the order of a report."""
@@ -125,6 +126,8 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     tables |= _device_tables(trace, chosen, window)
     attribution = attribute(chosen, family=marked.family if marked.from_ranges else None)
     tables |= _range_tables(chosen, window, attribution)
+    summed = range_checks(chosen, window, tables["ranges"], tables["unattributed"])
+    tables["checks"] = stacked(tables["checks"], summed)
     steps = iterations(
         chosen,
         window,

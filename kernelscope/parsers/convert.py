@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelscope.parsers.sqlite import Numbers, RawColumn
-from kernelscope.trace import Array, Categorical, ColumnData, missing_value
+from kernelscope.trace import Array, Categorical, missing_value
 
 Int32s = npt.NDArray[np.int32]
 
@@ -135,24 +134,3 @@ def labelled(values: Array | None, labels: Mapping[int, str]) -> Categorical | N
     if values is None:
         return None
     return coded(values, lambda number: labels.get(number, f"kind {number}"))
-
-
-def stacked(first: ColumnData, second: ColumnData) -> ColumnData:
-    """Return one column below another."""
-    if isinstance(first, Categorical) and isinstance(second, Categorical):
-        seen = {text: code for code, text in enumerate(first.categories)}
-        moved = [seen.setdefault(text, len(seen)) for text in second.categories]
-        table = np.array([*moved, -1], dtype=np.int32)
-        return Categorical(np.concatenate([first.codes, table[second.codes]]), tuple(seen))
-    if isinstance(first, Categorical) or isinstance(second, Categorical):
-        raise TypeError("a column of text cannot be stacked on a column of numbers")
-    return np.concatenate([_as(first, second), _as(second, first)])
-
-
-def _as(values: Array, other: Array) -> Array:
-    """Widen `values` to the type of `other` where that is wider, keeping *missing* missing."""
-    wide: np.dtype[Any] = np.promote_types(values.dtype, other.dtype)
-    if wide == values.dtype or values.dtype.kind != "i":
-        return values
-    missing = values == missing_value(values.dtype)
-    return np.where(missing, missing_value(wide), values.astype(wide))

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
-from kernelscope.parsers.convert import coded, integers, labelled, stacked, unset, within
+from kernelscope.parsers.convert import coded, integers, labelled, unset, within
 from kernelscope.parsers.nsys_devices import devices_table
 from kernelscope.parsers.nsys_events import (
     EVENT,
@@ -38,6 +38,7 @@ from kernelscope.trace import (
     Trace,
     distinct,
     is_missing,
+    stacked,
 )
 
 NAME = "nsys"
@@ -161,8 +162,7 @@ def _copies(export: Export) -> Table:
     copied, filled = _memcpy(export), _memset(export)
     if copied is None or filled is None:
         return copied or filled or Table.empty(schema.COPIES)
-    both = {n: stacked(copied.columns[n], filled.columns[n]) for n in schema.COPIES.names}
-    return Table.make(schema.COPIES, both)
+    return stacked(copied, filled)
 
 
 def _memcpy(export: Export) -> Table | None:
