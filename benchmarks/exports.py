@@ -12,8 +12,9 @@ from benchmarks.measuring import run
 from benchmarks.workloads import child
 
 KINDS = {
-    "training": "iterations, phases and layers have a range",
-    "nested": "and every launch has one, too",
+    "plain": "no NVTX ranges",
+    "training": "nested ranges: iterations, phases and layers",
+    "operators": "and every launch has a range, too",
 }
 """Kind of export (:data:`benchmarks.plans.PLANS`) → what it holds."""
 
@@ -68,8 +69,11 @@ def export(folder: Path, kind: str, kernels: int) -> Export:
         run(child("make", kind, str(kernels), GENERATION, str(partial)), dict)
         partial.rename(path)
     with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master")]
         found, ranges = (
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            if table in tables
+            else 0
             for table in (TABLE, _RANGES)
         )
     if found != kernels:

@@ -17,7 +17,18 @@ OPERATORS = 60
 """How many names the ranges around single launches have."""
 
 
-def nested(kernels: int) -> Plan:
+def plain(kernels: int) -> Plan:
+    """Return :func:`kernelscope.oracle.large` without NVTX: what a bare ``nsys profile`` holds."""
+    plan = oracle.large(kernels)
+    ranges = plan.ranges
+    none = {
+        name: Categorical(column.codes[:0], ()) if isinstance(column, Categorical) else column[:0]
+        for name, column in ranges.columns.items()
+    }
+    return replace(plan, ranges=Events(ranges.kind, none))
+
+
+def operators(kernels: int) -> Plan:
     """Return :func:`kernelscope.oracle.large`, and a range around every launch.
 
     Ranges are then four deep (iteration, phase, layer, operator) in the forward phase, and as
@@ -27,7 +38,11 @@ def nested(kernels: int) -> Plan:
     return replace(plan, ranges=_joined(plan.ranges, _around_launches(plan)))
 
 
-PLANS: Mapping[str, Callable[[int], Plan]] = {"training": oracle.large, "nested": nested}
+PLANS: Mapping[str, Callable[[int], Plan]] = {
+    "plain": plain,
+    "training": oracle.large,
+    "operators": operators,
+}
 """Kind of export → the plan of a number of kernels."""
 
 

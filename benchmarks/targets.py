@@ -111,9 +111,12 @@ def _reading(results: Results, kernels: int) -> list[Verdict]:
 
 def _whole(results: Results) -> list[Verdict]:
     found = []
-    for kind, limit in (("training", 2.5), ("nested", 4.0)):
+    for kind, what, limit, grows, memories in (
+        ("plain", "analyze", 2.5, 12, (0.35, 2.2)),
+        ("training", "analyze, nested ranges", 4.0, 12, (None, None)),
+        ("operators", "analyze, a range a launch", None, None, (None, None)),
+    ):
         million, ten = f"{kind}_1000000", f"{kind}_10000000"
-        what = "analyze" if kind == "training" else "analyze, a range a launch"
         analyze = ("analyze", million, "cpu_s")
         for title, most, under in (
             (f"{what} / SQLite's GROUP BY, 10⁶", limit, "sqlite_group_by.statement"),
@@ -124,8 +127,8 @@ def _whole(results: Results) -> list[Verdict]:
             quantity = (workload, million, ".".join((*stage, "cpu_s")))
             found.append(Verdict(title, "×", most, _ratios(results, analyze, quantity)))
         growth = _ratios(results, ("analyze", ten, "cpu_s"), analyze)
-        found.append(Verdict(f"{what}, growth from 10⁶ to 10⁷", "×", 12, growth))
-        for export, size, memory in ((million, "10⁶", 0.35), (ten, "10⁷", 2.2)):
+        found.append(Verdict(f"{what}, growth from 10⁶ to 10⁷", "×", grows, growth))
+        for export, size, memory in zip((million, ten), ("10⁶", "10⁷"), memories, strict=True):
             title = f"{what}, peak memory − file, {size}"
             found.append(Verdict(title, "GB", memory, _memory(results, export)))
     return found

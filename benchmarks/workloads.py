@@ -68,7 +68,7 @@ def nsys(path: str) -> list[str]:
     return [found, "stats", "--report", "cuda_gpu_kern_sum", "--format", "csv", path]
 
 
-BOTH = ("training", "nested")
+EVERY = ("plain", "training", "operators")
 
 WORKLOADS: tuple[Workload, ...] = (
     Workload("sqlite_sum", "SQLite: SELECT sum(end - start)", lambda p: child("sum", p)),
@@ -83,13 +83,13 @@ WORKLOADS: tuple[Workload, ...] = (
         "sqlite_group_by",
         "SQLite: count, sum GROUP BY demangledName",
         lambda p: child("group-by", p),
-        BOTH,
+        EVERY,
     ),
     Workload(
         "analyze",
         "kernelscope analyze --format json",
         lambda p: kernelscope("analyze", "--format", "json", p),
-        BOTH,
+        EVERY,
         lambda said: {"kernel_ns": sum(row["total_ns"] for row in said["kernels"])},
         maps=True,
     ),

@@ -58,9 +58,12 @@ def test_the_exports_are_described_and_kept(
 
     assert {name: each["kernels"] for name, each in files.items()} == {
         f"training_{KERNELS}": KERNELS,
-        f"nested_{KERNELS}": KERNELS,
+        f"operators_{KERNELS}": KERNELS,
+        f"plain_{KERNELS}": KERNELS,
     }
-    assert files[f"nested_{KERNELS}"]["ranges"] == files[f"training_{KERNELS}"]["ranges"] + KERNELS
+    assert (
+        files[f"operators_{KERNELS}"]["ranges"] == files[f"training_{KERNELS}"]["ranges"] + KERNELS
+    )
     for name, each in files.items():
         assert (measured[1].parent / f"{name}.sqlite").stat().st_size == each["bytes"]
 
@@ -136,7 +139,7 @@ def test_ratios_are_formed_round_by_round() -> None:
     def series(workload: str, size: int, *cpu: float) -> Series:
         stages = [{"statement": {"cpu_s": each, "wall_s": each}} for each in cpu]
         samples = [Sample(each, 1.0, 0, stage) for each, stage in zip(cpu, stages, strict=True)]
-        return Series(workload, f"training_{size}", [], samples)
+        return Series(workload, f"plain_{size}", [], samples)
 
     found = _verdicts(
         series("analyze", 10**6, 2.0, 3.0, 8.0),
