@@ -86,7 +86,8 @@ def nearest(name: str, known: Iterable[str], limit: int = 5) -> str:
         A sentence, e.g. ``Did you mean 'kernels'? Known: kernels, copies.``
     """
     names = sorted(set(known))
-    close = difflib.get_close_matches(name, names, n=1)
+    folded = {each.casefold(): each for each in names}
+    close = [folded[each] for each in difflib.get_close_matches(name.casefold(), folded, n=1)]
     start = f"Did you mean {close[0]!r}? " if close else ""
     more = ", …" if len(names) > limit and not close else ""
     shown = names if close or len(names) <= limit else names[:limit]

@@ -6,15 +6,18 @@ Exit codes: 0 done; 1 a check failed under ``--strict``; 2 bad input or options;
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 import click
 
 from kernelscope._version import __version__
 from kernelscope.errors import KernelscopeError, nearest
+from kernelscope.report.printable import printable
 
 NAME = "kernelscope"
 COMPLETION_VARIABLE = "_KERNELSCOPE_COMPLETE"
@@ -76,20 +79,29 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     # BLAS would start a thread for each core when NumPy loads; nothing here multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _open_streams()
     try:
-        code = _run(list(sys.argv[1:] if args is None else args))
+        return _guarded(list(sys.argv[1:] if args is None else args))
+    except BrokenPipeError:  # of a result, or of the message that there is none
+        return _closed_pipe()
+
+
+def _guarded(args: list[str]) -> int:
+    """Run the command line; what it raises on purpose becomes a message and an exit code."""
+    try:
+        code = _run(args)
         sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         code = exit_.exit_code
     except click.ClickException as error:
-        error.show()
+        _show(error)
         code = error.exit_code
     except KernelscopeError as error:
         code = _fail(error.message, error.hint)
     except BrokenPipeError:
-        code = _closed_pipe()
+        raise
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         code = _fail(f"{where}{error.strerror or error}", "")
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted.", err=True)
@@ -109,15 +121,31 @@ def _run(args: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _show(error: click.ClickException) -> None:
+    """Print click's own message, in which may be the user's words, or the name of a file."""
+    shown = io.StringIO()
+    error.show(shown)
+    for line in shown.getvalue().rstrip("\n").split("\n"):
+        click.echo("\t".join(map(printable, line.split("\t"))), err=True)
+
+
 def _fail(message: str, hint: str) -> int:
     click.secho("Error: ", err=True, nl=False, fg=None if os.environ.get("NO_COLOR") else "red")
-    click.echo(message, err=True)
+    click.echo(printable(message), err=True)
     if hint:
-        click.echo(hint, err=True)
+        click.echo(printable(hint), err=True)
     return _BAD_INPUT
+
+
+def _open_streams() -> None:
+    """Let what was closed for the process (``>&-``) swallow what is written to it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - it stays
 
 
 def _closed_pipe() -> int:
     """Be quiet where ``| head`` has seen enough, also when Python flushes at its exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):  # a stream that is none of the system's has nothing to be flushed to
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _CLOSED_PIPE

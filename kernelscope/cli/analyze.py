@@ -55,7 +55,11 @@ def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) 
     type=click.Path(),
     help="Write to this file; csv also to a folder, one file per table.",
 )
-@click.option("--force", is_flag=True, help="Replace the SQLite database that --output names.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace an SQLite database, and the metadata beside it, that --output names.",
+)
 @click.option("--strict", is_flag=True, help="Exit with code 1 if a check fails.")
 def command(
     file: str,
@@ -72,6 +76,9 @@ def command(
 
     FILE is a trace: an SQLite export of Nsight Systems, or its .nsys-rep report where nsys is
     installed.
+
+    Names in CSV are data, as the trace holds them: a cell may begin with =, which a spreadsheet
+    takes for a formula.
 
     \b
     Examples:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from kernelscope.cli.output import destination
 from kernelscope.errors import OutputError
+from kernelscope.report.printable import printable
 
 SCENE = "resnet"
 DEFAULT = "kernelscope-demo.sqlite"
@@ -31,11 +30,16 @@ def command(ctx: click.Context, output: str | None, force: bool) -> int:
     from kernelscope import oracle  # noqa: PLC0415 - not for --help
     from kernelscope.cli.analyze import command as analyze  # noqa: PLC0415
 
-    path = destination(output or DEFAULT, "") or Path(DEFAULT)
     # The default file is our own and may be made again; what a user names may be dear.
-    if output is not None and path.exists() and not force:
+    replaced = force or output is None
+    path = destination(DEFAULT if output is None else output, None, force=replaced)
+    if path is None:
+        raise OutputError("--output -: a trace is a file.", "Name one.")
+    if path.exists() and not replaced:
         raise OutputError(f"--output {output} exists.", "Choose another file, or add --force.")
     oracle.write(oracle.SCENES[SCENE](), path, overwrite=True)
-    click.echo(f"Wrote a sample trace; now running: kernelscope analyze {path}", err=True)
+    click.echo(
+        f"Wrote a sample trace; now running: kernelscope analyze {printable(str(path))}", err=True
+    )
     code: int = ctx.invoke(analyze, file=str(path))
     return code

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
-from kernelscope.cli.output import PIPED_WIDTH, destination, in_color, in_unicode, width
+from kernelscope.cli.output import (
+    PIPED_WIDTH,
+    destination,
+    emit,
+    ends_as_folder,
+    in_color,
+    in_unicode,
+    protect,
+    width,
+)
 from kernelscope.errors import OutputError, SelectionError, nearest
+from kernelscope.report.printable import printable
 
 if TYPE_CHECKING:
     from kernelscope.metrics.analysis import Analysis
@@ -59,7 +70,11 @@ def checked(request: Request, file: str) -> Path | None:
     """
     if request.table is not None:
         _check_table(request.table, request.format_name)
-    target = destination(request.output, file, folder=request.format_name == "csv")
+    target = destination(
+        request.output, file, folder=request.format_name == "csv", force=request.force
+    )
+    for path in _files(request, target):
+        protect(path, file, force=request.force)
     if request.format_name == "sqlite":
         _check_database(target, request.force)
     return target
@@ -70,7 +85,7 @@ def render(analysis: Analysis, request: Request, target: Path | None) -> str | N
     if request.format_name == "sqlite" and target is not None:
         _write_sqlite(analysis, target)
         return None
-    if request.format_name == "csv" and target is not None and _is_folder(target):
+    if target is not None and _to_folder(request, target):
         _write_csv_files(analysis, request, target)
         return None
     return _RENDERERS[request.format_name](analysis, request)
@@ -94,10 +109,24 @@ def _check_database(target: Path | None, force: bool) -> None:
             "--format sqlite writes a file, and no --output names it.",
             "Add, for example: --output analysis.sqlite",
         )
-    if target.exists() and target.stat().st_size and not force:
-        raise OutputError(
-            f"--output {target} exists.", "Choose another file, or replace it with --force."
-        )
+    if target.exists() and not target.is_file():
+        raise OutputError(f"--output {target} is no file that can be replaced.", "Name another.")
+    for path in (target, _description(target)):
+        if path.exists() and path.stat().st_size and not force:
+            raise OutputError(
+                f"--output: {path} exists.", "Choose another file, or replace it with --force."
+            )
+
+
+def _files(request: Request, target: Path | None) -> list[Path]:
+    """Return every file that will be written for `target`."""
+    if target is None:
+        return []
+    if request.format_name == "sqlite":
+        return [target, _description(target)]
+    if _to_folder(request, target):
+        return [target / f"{name}.csv" for name in _table_names(request)]
+    return [target]
 
 
 def _text(analysis: Analysis, request: Request) -> str:
@@ -137,31 +166,43 @@ _RENDERERS: dict[str, Callable[[Analysis, Request], str]] = {
 }
 
 
-def _is_folder(target: Path) -> bool:
-    """Tell a folder from a file that does not exist yet: a file has a suffix, ``kernels.csv``."""
-    return target.is_dir() or not (target.suffix or target.exists())
+def _to_folder(request: Request, target: Path) -> bool:
+    """Tell a folder of CSV files from a file that does not exist yet, which has a suffix."""
+    named = ends_as_folder(request.output or "")
+    is_folder = target.is_dir() or named or not (target.suffix or target.exists())
+    return request.format_name == "csv" and is_folder
+
+
+def _table_names(request: Request) -> list[str]:
+    from kernelscope.metrics.analysis import TABLES  # noqa: PLC0415 - not for --help
+
+    return [request.table] if request.table else [each.name for each in TABLES]
 
 
 def _write_csv_files(analysis: Analysis, request: Request, target: Path) -> None:
     target.mkdir(exist_ok=True)
-    for name in [request.table] if request.table else analysis.tables:
-        text = _csv(analysis, replace(request, table=name))
-        (target / f"{name}.csv").write_text(text, encoding="utf-8", newline="\n")
+    for name in _table_names(request):
+        emit(_csv(analysis, replace(request, table=name)), target / f"{name}.csv")
+
+
+def _description(database: Path) -> Path:
+    """Return where Datasette's description of a database goes: beside it."""
+    return database.with_name(f"{database.stem}.metadata.json")
 
 
 def _write_sqlite(analysis: Analysis, target: Path) -> None:
     from kernelscope.report import to_sqlite  # noqa: PLC0415
 
-    # Whoever finds the file finds it whole.
-    partial = target.with_name(f"{target.name}.partial")
-    partial.unlink(missing_ok=True)
-    try:
+    # Whoever finds the file finds it whole. A folder of its own, in the same file system, holds
+    # what SQLite puts beside it as well, and whatever name it has is nobody's.
+    with TemporaryDirectory(prefix=".kernelscope-", dir=target.parent) as folder:
+        partial = Path(folder) / "database"
         to_sqlite.write(analysis, partial)
         partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
-    description = target.with_name(f"{target.stem}.metadata.json")
-    description.write_text(
-        to_sqlite.datasette_metadata(target.stem, analysis.capture.file), encoding="utf-8"
+    description = _description(target)
+    emit(to_sqlite.datasette_metadata(target.stem, analysis.capture.file), description)
+    click.echo(
+        f"To browse it: datasette {printable(str(target))} "
+        f"--metadata {printable(str(description))}",
+        err=True,
     )
-    click.echo(f"To browse it: datasette {target} --metadata {description}", err=True)

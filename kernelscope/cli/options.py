@@ -11,6 +11,9 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 Between = tuple[int | None, int | None]
 
+LATEST_NS = 2**63 - 1
+"""Times of a trace are 64-bit integers."""
+
 _NS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "": 1}
 _MOMENT = re.compile(r"(?P<whole>\d+)(?:\.(?P<part>\d*))?\s*(?P<unit>[a-zµμ]*)")
 
@@ -47,7 +50,7 @@ def moment(text: str) -> int | None:
     Raises
     ------
     ValueError
-        If it is no such text, or names a fraction of a nanosecond.
+        If it is no such text, names a fraction of a nanosecond, or lies beyond any trace.
     """
     if not text:
         return None
@@ -58,8 +61,12 @@ def moment(text: str) -> int | None:
     fraction, rest = divmod(int(part or 0) * scale, int(10 ** len(part)))
     if rest:
         raise ValueError(f"{text!r} names a fraction of a nanosecond")
-    whole = int(match["whole"])
-    return whole * scale + fraction
+    ns = int(match["whole"]) * scale + fraction
+    if ns > LATEST_NS:
+        raise ValueError(
+            f"{text!r} lies beyond the {LATEST_NS // _NS['s']} s that a trace can hold"
+        )
+    return ns
 
 
 def selection(command: Command) -> Command:

@@ -13,18 +13,24 @@ from kernelscope.errors import OutputError
 PIPED_WIDTH = 100
 NARROWEST, WIDEST = 40, 140
 
+_SQLITE_MAGIC = b"SQLite format 3\0"
 
-def destination(path: str | None, source: str, *, folder: bool = False) -> Path | None:
+
+def destination(
+    path: str | None, source: str | None, *, folder: bool = False, force: bool = False
+) -> Path | None:
     """Return where to write, None for standard output, after checking that it can be.
 
     Parameters
     ----------
     path : str or None
         What ``--output`` says; None and ``-`` are standard output.
-    source : str
-        The trace, which is never overwritten.
+    source : str or None
+        The trace, which is never overwritten; None if there is none.
     folder : bool
         Whether a folder may be meant.
+    force : bool
+        Whether a database may be replaced.
 
     Raises
     ------
@@ -33,28 +39,67 @@ def destination(path: str | None, source: str, *, folder: bool = False) -> Path 
     """
     if path is None or path == "-":
         return None
+    if not path:
+        raise OutputError("--output names no file.", "Is a variable of the shell not set?")
     target = Path(path)
     if not target.parent.is_dir():
         raise OutputError(
             f"--output {path}: there is no folder {target.parent}.",
             f"Make it first: mkdir -p {target.parent}",
         )
-    if target.exists() and os.path.exists(source) and target.samefile(source):
-        raise OutputError(f"--output {path} is the trace itself.", "Choose another file.")
-    if target.is_dir() and not folder:
+    if ends_as_folder(path) and target.exists() and not target.is_dir():
+        raise OutputError(f"--output {path}: {target} is a file.", "Choose another folder.")
+    if (target.is_dir() or ends_as_folder(path)) and not folder:
         raise OutputError(f"--output {path} is a folder.", "Name a file in it.")
     if not os.access(target if target.exists() else target.parent, os.W_OK):
         raise OutputError(f"--output {path}: writing there is not permitted.")
+    protect(target, source, force=force)
     return target
+
+
+def protect(target: Path, source: str | None, *, force: bool) -> None:
+    """Refuse a file that must not be overwritten.
+
+    The trace never is, and another SQLite database, which may be a trace or somebody's results,
+    only by `force`. Other files are replaced, as redirection in a shell does it.
+
+    Raises
+    ------
+    OutputError
+        If `target` is such a file.
+    """
+    if not target.is_file():
+        return
+    if source is not None and os.path.exists(source) and target.samefile(source):
+        raise OutputError(f"--output: {target} is the trace itself.", "Choose another file.")
+    if not force and _is_database(target):
+        raise OutputError(
+            f"--output: {target} is an SQLite database, perhaps a trace.",
+            "Choose another file, or replace it with --force.",
+        )
+
+
+def ends_as_folder(path: str) -> bool:
+    """Tell whether `path` names a folder by the slash at its end, whatever is there."""
+    return path.endswith(tuple(filter(None, (os.sep, os.altsep))))
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError:  # it cannot be read, so nobody knows
+        return False
 
 
 def emit(text: str, target: Path | None) -> None:
     """Write `text` as UTF-8 to `target`, or to standard output where that is None."""
-    if target is not None:
-        target.write_text(text, encoding="utf-8", newline="\n")
-        return
     # Data is UTF-8 whatever the terminal's encoding; the text report is ASCII where it must be.
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
+    data = text.encode("utf-8", "surrogateescape")
+    if target is not None:
+        target.write_bytes(data)
+        return
+    sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from kernelscope.report.printable import printable
+
 DELAY_S = 0.5
 """Work that is done by then shows nothing."""
 
@@ -44,7 +46,7 @@ class _Bar:
         self._update: Callable[[], None] | None = None
 
     def step(self, what: str) -> None:
-        self._begun, self._what = self._begun + 1, what
+        self._begun, self._what = self._begun + 1, printable(what)
         if self._update:
             self._update()
 

@@ -56,7 +56,10 @@ def document(analysis: Analysis) -> Row:
 
 
 def capture(what: Capture) -> Row:
-    """Return what the file says about itself, ready for JSON."""
+    """Return what the file says about itself, ready for JSON.
+
+    What was traced and never occurred has None for `how_to_record`.
+    """
     return {
         "file": what.file,
         "format": what.format,
@@ -65,7 +68,8 @@ def capture(what: Capture) -> Row:
         "started_at": what.started_at,
         "recorded": list(what.recorded),
         "not_recorded": [
-            {"table": each.table, "how_to_record": each.how_to_record} for each in what.not_recorded
+            {"table": each.table, "how_to_record": each.how_to_record or None}
+            for each in what.not_recorded
         ],
     }
 

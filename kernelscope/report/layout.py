@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from rich.cells import cell_len
 from rich.text import Text
+
+from kernelscope.report.printable import printable
 
 _GAP = 2
 _LEAST_NAME = 40
@@ -63,32 +65,63 @@ class Figures:
     @property
     def width(self) -> int:
         """The columns that it takes."""
-        return max(len(self.header), *map(len, self.texts), 0)
+        return max(map(cell_len, [self.header, *self.texts]))
 
 
 def heading(page: Page, title: str, note: str = "") -> list[Text]:
     """Return the title of a section over a rule, with a note (the denominator) on the right."""
+    title, note = shorten(title, page.width), printable(note)
     first = Text(title, style="bold")
     rule = Text("─" * page.width, style="dim")
     if not note:
         return [Text(), first, rule]
-    space = page.width - len(title) - len(note)
+    space = page.width - cell_len(title) - cell_len(note)
     if space >= 3:
         return [Text(), first.append(" " * space).append(note, style="not bold dim"), rule]
     return [Text(), first, *paragraph(page, note, style="dim"), rule]
 
 
 def paragraph(page: Page, text: str, *, mark: str = "", style: str = "") -> list[Text]:
-    """Return `text` wrapped to the page, with a hanging `mark` before it."""
-    lines = textwrap.wrap(text, page.width, initial_indent=mark, subsequent_indent=" " * len(mark))
-    return [Text(line, style=style) for line in lines]
+    """Return `text` wrapped to the page, with a hanging `mark` before it.
+
+    Lines break at blanks only, so that an option can be copied, and never between a number and
+    its unit.
+    """
+    lines = _wrapped(_BEFORE_UNIT.sub(_NO_BREAK, printable(text)), page.width - cell_len(mark))
+    indents = [mark, *[" " * cell_len(mark)] * len(lines)]
+    return [
+        Text(indent + line.replace(_NO_BREAK, " "), style=style)
+        for indent, line in zip(indents, lines, strict=False)
+    ]
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    lines: list[str] = []
+    for word in _words(text, width):
+        if lines and cell_len(lines[-1]) + 1 + cell_len(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return [line for line in map(str.rstrip, lines) if line]
+
+
+def _words(text: str, width: int) -> Iterator[str]:
+    """Iterate over the words of `text`, cut where one is wider than a line."""
+    for word in text.split(" "):
+        rest = word
+        while cell_len(rest) > width:
+            part = _head(rest, width) or rest[0]
+            yield part
+            rest = rest[len(part) :]
+        yield rest
 
 
 def grid(page: Page, figures: Sequence[Figures], header: str, names: Sequence[str]) -> list[Text]:
     """Return rows of figures, each followed by its name, fitted to the page.
 
     Where the figures leave the names too little room, optional columns go first and then each
-    name goes to a line of its own. Names are shortened in the middle.
+    name goes to a line of its own. Names are shortened in the middle, and figures never: columns
+    that still do not fit are left out, the last ones first.
 
     Parameters
     ----------
@@ -101,8 +134,11 @@ def grid(page: Page, figures: Sequence[Figures], header: str, names: Sequence[st
     names : sequence of str
         A name per row.
     """
-    wanted = min(_LEAST_NAME, max(map(len, [header, *names])))
+    names = [printable(name) for name in names]
+    wanted = min(_LEAST_NAME, max(map(cell_len, [header, *names])))
     kept = _fitting(page.width - wanted, figures)
+    while len(kept) > 1 and _total_width(kept) - _GAP > page.width:
+        kept = kept[:-1]
     taken = _total_width(kept)
     own_line = taken + wanted > page.width
     room = page.width - (_GAP if own_line else taken)
@@ -117,7 +153,7 @@ def grid(page: Page, figures: Sequence[Figures], header: str, names: Sequence[st
 
 
 def _fitting(width: int, figures: Sequence[Figures]) -> list[Figures]:
-    kept = list(figures)
+    kept = [replace(each, texts=[printable(text) for text in each.texts]) for each in figures]
     while _total_width(kept) > width and any(column.optional for column in kept):
         kept.remove(max(kept, key=lambda column: column.optional))
     return kept
@@ -132,7 +168,8 @@ def _row(
 ) -> Text:
     line = Text()
     for cell, column in zip(cells, figures, strict=True):
-        line.append(cell.rjust(column.width), style=style or column.style).append(" " * _GAP)
+        blanks = " " * (column.width - cell_len(cell))
+        line.append(blanks + cell, style=style or column.style).append(" " * _GAP)
     if not own_line:
         line.append(name, style=style)
     line.rstrip()
@@ -140,11 +177,24 @@ def _row(
 
 
 def shorten(name: str, width: int) -> str:
-    """Return `name` in at most `width` columns, cut in the middle: both ends tell kernels apart."""
-    if len(name) <= width:
+    """Return `name` in at most `width` columns, cut in the middle: both ends tell kernels apart.
+
+    Columns are those of a terminal, where a Chinese character takes two; control characters are
+    spelled out.
+    """
+    name = printable(name)
+    if cell_len(name) <= width:
         return name
     tail = (width - 1) // 3
-    return f"{name[: width - 1 - tail]}…{name[len(name) - tail :]}"
+    return f"{_head(name, width - 1 - tail)}…{_head(name[::-1], tail)[::-1]}"
+
+
+def _head(text: str, width: int) -> str:
+    """Return as much of the start of `text` as fits `width` columns."""
+    end = min(len(text), max(width, 0))
+    while end and cell_len(text[:end]) > width:
+        end -= 1
+    return text[:end]
 
 
 def shorten_all(names: Sequence[str], width: int) -> list[str]:
@@ -153,6 +203,7 @@ def shorten_all(names: Sequence[str], width: int) -> list[str]:
     Names that the plain cut makes equal differ in the part cut out: those are cut just before
     the place where they first differ.
     """
+    names = [printable(name) for name in names]
     short = {name: shorten(name, width) for name in names}
     alike: dict[str, list[str]] = {}
     for name, text in short.items():
@@ -165,9 +216,10 @@ def shorten_all(names: Sequence[str], width: int) -> list[str]:
 
 def _told_apart(names: Sequence[str], width: int) -> list[str]:
     place = _first_difference(names)
-    head = min(width // 3, place)
-    rest = max(head, place - 4)
-    return [f"{name[:head]}…{shorten(name[rest:], width - head - 1)}" for name in names]
+    head = _head(names[0][:place], width // 3)
+    rest = max(len(head), place - 4)
+    room = width - cell_len(head) - 1
+    return [f"{head}…{shorten(name[rest:], room)}" for name in names]
 
 
 def _first_difference(names: Sequence[str]) -> int:

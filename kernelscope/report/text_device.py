@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from rich.cells import cell_len
 from rich.text import Text
 
 from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.results import PARTITION_CLASSES
 from kernelscope.report.device_names import labels, owners
-from kernelscope.report.layout import Figures, Page, bar, grid, heading, paragraph
+from kernelscope.report.layout import Figures, Page, bar, grid, heading, paragraph, shorten
 from kernelscope.report.rows import ordered
 from kernelscope.report.text_lists import absence, more
 from kernelscope.trace import Table, is_missing
@@ -28,8 +29,8 @@ _LOOKS: dict[str, tuple[str, str]] = {
 }
 """Glyph and colour of each class of device time: either alone tells them apart."""
 
+_SHARE_WIDTH = len(">99.9 %")
 _MOST_GAPS = 100  # in text, even where every row is asked for: there may be a million
-_LEGEND_WIDTH = 38
 
 
 def device_time(analysis: Analysis, page: Page) -> list[Text]:
@@ -55,8 +56,9 @@ def _device(page: Page, row: dict[str, Any], label: str, owner: str) -> list[Tex
     window_ns = row["window_ns"]
     shares = {name: row[f"partition.{name}_ns"] / window_ns for name in PARTITION_CLASSES}
     busy = f"busy {units.ratio(row['busy_ns'] / window_ns)}"
+    label = shorten(label, page.width - len(busy) - 2)
     title = Text(label, style="bold")
-    title.append(" " * max(2, page.width - len(label) - len(busy)))
+    title.append(" " * (page.width - cell_len(label) - len(busy)))
     title.append(busy, style="not bold")
     lines = [title]
     lines += paragraph(page, owner, style="dim") if owner else []
@@ -71,16 +73,17 @@ def _legend(page: Page, row: dict[str, Any], shares: dict[str, float]) -> list[T
     """Return the classes that occur, with time and share, in as many columns as fit."""
     present = [name for name in PARTITION_CLASSES if row[f"partition.{name}_ns"]]
     times = units.durations([row[f"partition.{name}_ns"] for name in present])
-    wide = max(map(len, times))
+    figures = [
+        f"  {time.rjust(max(map(len, times)))}  {units.ratio(shares[name]).rjust(_SHARE_WIDTH)}"
+        for name, time in zip(present, times, strict=True)
+    ]
+    # On a narrow page the words give way, never the figures.
+    room = min(max(map(len, present)), page.width - len(figures[0]) - len("█ "))
     entries = []
-    label_width = max(len(name) for name in present)
-    for name, time in zip(present, times, strict=True):
+    for name, figure in zip(present, figures, strict=True):
         glyph, style = _LOOKS[name]
-        share = units.ratio(shares[name])
-        words = name.replace("_", " ").ljust(label_width)
-        entries.append(
-            Text.assemble((glyph, style), f" {words}  {time.rjust(wide)}  {share.rjust(7)}")
-        )
+        words = shorten(name.replace("_", " "), room).ljust(room)
+        entries.append(Text.assemble((glyph, style), f" {words}{figure}"))
     across = max(1, (page.width + 4) // (len(entries[0]) + 4))
     return [
         Text("    ").join(entries[start : start + across])

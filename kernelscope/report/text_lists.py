@@ -16,36 +16,32 @@ from kernelscope.trace import Table
 
 def kernels(analysis: Analysis, page: Page) -> list[Text]:
     """Which kernels take the device's time?"""
-    table = ordered(analysis.kernels)
+    table, top = _top(analysis.kernels, page)
     if not len(table):
         return _empty(analysis, page, "Top kernels", "kernels")
     total = sum(table.values("total_ns"))
-    shown = page.shown(len(table))
-    top = table.take(np.arange(shown))
     figures = [
-        Figures("#", [str(rank) for rank in range(1, shown + 1)]),
+        Figures("#", [str(rank) for rank in range(1, len(top) + 1)]),
         Figures("share", units.texts(plain(top, "share"), "ratio")),
         Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
         Figures("executions", units.texts(plain(top, "executions"), "count")),
         *_statistics(top),
     ]
     rest = ""
-    if shown < len(table) and total:
+    if len(top) < len(table) and total:
         rest = f"{units.ratio(1 - sum(top.values('total_ns')) / total)} of kernel time"
     return [
         *heading(page, "Top kernels", f"shares of kernel time, {units.duration(total)}"),
         *grid(page, figures, "kernel", _names(top)),
-        *more(page, shown, len(table), "kernel", rest),
+        *more(page, len(top), len(table), "kernel", rest),
     ]
 
 
 def copies(analysis: Analysis, page: Page) -> list[Text]:
     """What is copied and set, between which memories, and how fast?"""
-    table = ordered(analysis.copies)
+    table, top = _top(analysis.copies, page)
     if not len(table):
         return _empty(analysis, page, "Copies and memsets", "copies")
-    shown = page.shown(len(table))
-    top = table.take(np.arange(shown))
     figures = [
         Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
         Figures("operations", units.texts(plain(top, "operations"), "count"), 1),
@@ -56,17 +52,15 @@ def copies(analysis: Analysis, page: Page) -> list[Text]:
     return [
         *heading(page, "Copies and memsets"),
         *grid(page, figures, "kind and memories", [_route(row) for row in top.records()]),
-        *more(page, shown, len(table), "kind"),
+        *more(page, len(top), len(table), "kind"),
     ]
 
 
 def api_calls(analysis: Analysis, page: Page) -> list[Text]:
     """Where do the host's CUDA calls take time?"""
-    table = ordered(analysis.api_calls)
+    table, top = _top(analysis.api_calls, page)
     if not len(table):
         return _empty(analysis, page, "CUDA calls of the host", "api_calls")
-    shown = page.shown(len(table))
-    top = table.take(np.arange(shown))
     figures = [
         Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
         Figures("calls", units.texts(plain(top, "calls"), "count")),
@@ -75,7 +69,7 @@ def api_calls(analysis: Analysis, page: Page) -> list[Text]:
     return [
         *heading(page, "CUDA calls of the host", "summed over threads"),
         *grid(page, figures, "call", [name or units.MISSING for name in top.texts("name")]),
-        *more(page, shown, len(table), "call"),
+        *more(page, len(top), len(table), "call"),
     ]
 
 
@@ -88,11 +82,19 @@ def more(page: Page, shown: int, rows: int, what: str, note: str = "") -> list[T
 
 
 def absence(analysis: Analysis, table: str) -> str:
-    """Return why a canonical table has no rows here: not recorded, or nothing in the window."""
+    """Return why a canonical table has no rows here: not recorded, or there was nothing to."""
     for each in analysis.capture.not_recorded:
+        if each.table == table and not each.how_to_record:
+            return "None occurred."
         if each.table == table:
             return f"Not recorded ({each.how_to_record})."
     return "Recorded, but none in the window."
+
+
+def _top(table: Table, page: Page) -> tuple[Table, Table]:
+    """Return `table` in the order of a report, and as many of its first rows as the page shows."""
+    rows = ordered(table)
+    return rows, rows.take(np.arange(page.shown(len(rows))))
 
 
 def _empty(analysis: Analysis, page: Page, title: str, table: str) -> list[Text]:

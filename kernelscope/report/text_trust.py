@@ -27,13 +27,20 @@ def trust(analysis: Analysis, page: Page) -> list[Text]:
 
 
 def not_recorded(capture: Capture, page: Page) -> list[Text]:
-    """Return what the capture does not hold, and what would record it."""
+    """Return what the capture does not hold, and what would record it.
+
+    What was traced and never occurred has no remedy, and needs none.
+    """
     by_remedy: dict[str, list[str]] = {}
     for each in capture.not_recorded:
         by_remedy.setdefault(each.how_to_record, []).append(table_in_words(each.table))
     lines: list[Text] = []
     for remedy, tables in by_remedy.items():
-        lines += paragraph(page, f"not recorded: {', '.join(tables)} ({remedy})", mark="- ")
+        names = ", ".join(tables)
+        said = (
+            f"not recorded: {names} ({remedy})" if remedy else f"traced, but none occurred: {names}"
+        )
+        lines += paragraph(page, said, mark="- ")
     return lines
 
 

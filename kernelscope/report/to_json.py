@@ -1,10 +1,12 @@
-"""JSON with one line per row: quick to write, and kind to grep, diff and less."""
+"""JSON with one line per row: quick to write, and kind to grep, diff, less and terminals."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from typing import Any
+
+from kernelscope.report.printable import json_text
 
 
 def render(document: dict[str, Any]) -> str:
@@ -17,7 +19,7 @@ def render(document: dict[str, Any]) -> str:
     ValueError
         If a number is not finite: JSON knows no NaN, and absent is null.
     """
-    return "".join(_lines(document))
+    return json_text("".join(_lines(document)))
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from kernelscope import units
+from kernelscope.report.printable import printable
 from kernelscope.report.rows import ordered, plain
 from kernelscope.trace import Table
 
@@ -45,7 +46,11 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Keep what a kernel's template arguments would otherwise do to the page."""
-    for character in "\\|<*_`":
+    """Keep what a kernel's template arguments would otherwise do to the page.
+
+    A bracket could begin an image, which a browser fetches from wherever it says.
+    """
+    text = printable(text)
+    for character in "\\|<*_`[":
         text = text.replace(character, f"\\{character}")
     return text

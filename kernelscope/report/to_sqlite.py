@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelscope.metrics.analysis import TABLES, Analysis
 from kernelscope.report.document import SCHEMA_VERSION, capture
+from kernelscope.report.printable import json_text, printable
 from kernelscope.report.rows import ordered, tuples
 from kernelscope.schema import DType, TableSchema
 from kernelscope.trace import Table
@@ -88,7 +89,7 @@ def datasette_metadata(database: str, title: str) -> str:
         for each in TABLES
     }
     content = {"title": f"kernelscope: {title}", "databases": {database: {"tables": tables}}}
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    return json_text(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
 
 
 def _write_table(database: Database, table: Table) -> None:
@@ -110,6 +111,7 @@ def _write_capture(database: Database, analysis: Analysis) -> None:
     about = capture(analysis.capture)
     not_recorded = about.pop("not_recorded")
     about["recorded"] = ", ".join(about["recorded"])
+    about["file"] = printable(about["file"])  # SQLite's text is UTF-8, a file's name need not be
     window = analysis.window
     database.table("capture").insert({**about, "report_schema_version": SCHEMA_VERSION})
     database.table("window").insert(

@@ -135,6 +135,7 @@ def test_a_database_is_replaced_only_by_force(run: Run, trace_file: Path, tmp_pa
     [
         (["--format", "sqlite"], "--output"),
         (["--format", "csv", "--table", "kernel"], "Did you mean 'kernels'?"),
+        (["--format", "csv", "--table", "KERNELS"], "Did you mean 'kernels'?"),
         (["--format", "json", "--table", "kernels"], "--table goes with"),
         (["--output", "{folder}/no/such/out.txt"], "there is no folder"),
         (["--output", "{folder}"], "is a folder"),

@@ -145,6 +145,53 @@ def test_a_closed_pipe_is_quiet(args: list[str]) -> None:
     assert errors == b""
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the shell is POSIX's")
+@pytest.mark.parametrize(
+    ("args", "closed", "code"),
+    [
+        ("analyze traces/resnet_training.sqlite", ">&-", 0),
+        ("info traces/resnet_training.sqlite", ">&-", 0),
+        ("completion bash", ">&-", 0),
+        ("analyze traces/resnet_training.sqlite", "<&- >&- 2>&-", 0),
+        ("analyze nothing.sqlite", ">&- 2>&-", 2),
+    ],
+)
+def test_closed_streams_are_quiet(args: str, closed: str, code: int) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m kernelscope {args} {closed}",
+        shell=True, capture_output=True, text=True, check=False, cwd=Path(package).parents[1],
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGPIPE convention")
+@pytest.mark.parametrize("args", [["info", "nothing.sqlite"], ["analyse"]])
+def test_a_pipe_that_takes_no_error_either(args: list[str]) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-m", "kernelscope", *args]
+    done = subprocess.run(
+        command, stdout=write_end, stderr=write_end, check=False, cwd=Path(package).parents[1]
+    )
+    os.close(write_end)
+
+    assert done.returncode == 141
+
+
+@pytest.mark.parametrize("args", [["analyze", "x", "{name}"], ["{name}"], ["info", "{name}"]])
+def test_no_message_steers_the_terminal(run: Run, args: list[str]) -> None:
+    outcome = run(*(each.format(name="a\x1bb\x9bc\u202ed\re") for each in args))
+
+    assert outcome.code == 2
+    assert not set("\x1b\x9b\u202e\r") & set(outcome.err)
+    assert "\\x1b" in outcome.err
+
+
+def test_clicks_own_lines_stay(run: Run) -> None:
+    assert "Choose from:\n\tbash,\n\tzsh" in run("completion").err
+
+
 def test_pipes_of_a_shell() -> None:
     """``| head -1`` prints a line, and nobody complains."""
     command = f"{sys.executable} -m kernelscope --help | head -1"

@@ -64,3 +64,13 @@ def test_pairs(text: str | None, pair: tuple[int | None, int | None] | None) -> 
 def test_what_is_no_pair(text: str) -> None:
     with pytest.raises(click.BadParameter):
         read(text)
+
+
+@pytest.mark.parametrize("text", ["0.5s,99999999999999999999999999s", f"{2**63},"])
+def test_a_moment_beyond_every_trace_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="beyond the 9223372036 s"):
+        read(text)
+
+
+def test_the_last_moment_of_a_trace_can_be_named() -> None:
+    assert moment(f"{2**63 - 1}ns") == 2**63 - 1
