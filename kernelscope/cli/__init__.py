@@ -24,6 +24,8 @@ COMPLETION_VARIABLE = "_KERNELSCOPE_COMPLETE"
 
 COMMANDS: dict[str, str] = {
     "analyze": "kernelscope.cli.analyze",
+    "iterations": "kernelscope.cli.iterations",
+    "ranges": "kernelscope.cli.ranges",
     "info": "kernelscope.cli.info",
     "demo": "kernelscope.cli.demo",
     "completion": "kernelscope.cli.completion",

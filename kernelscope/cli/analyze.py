@@ -9,7 +9,7 @@ import click
 
 from kernelscope.cli.allocator import keep_freed_memory
 from kernelscope.cli.formats import DEFAULT_TABLE, FORMATS, Request, checked, render
-from kernelscope.cli.options import Between, selection
+from kernelscope.cli.options import samples, selection
 from kernelscope.cli.output import emit
 from kernelscope.cli.progress import progress
 
@@ -26,6 +26,7 @@ def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) 
 @click.command("analyze")
 @click.argument("file", metavar="FILE", type=click.Path())
 @selection
+@samples
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -61,13 +62,16 @@ def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) 
     help="Replace an SQLite database, and the metadata beside it, that --output names.",
 )
 @click.option("--strict", is_flag=True, help="Exit with code 1 if a check fails.")
-def command(
+def command(  # noqa: PLR0913 - click passes an argument per option
+    *,
     file: str,
-    between: Between | None,
-    processes: tuple[int, ...],
-    devices: tuple[int, ...],
+    format_name: str,
+    table: str | None,
+    output: str | None,
+    top: int,
+    force: bool,
     strict: bool,
-    **options: Any,
+    **chosen: Any,
 ) -> int:
     """Say where the time of a trace went.
 
@@ -84,10 +88,11 @@ def command(
     Examples:
       kernelscope analyze trace.sqlite
       kernelscope analyze trace.sqlite --between 1.5s,2s --device 0
+      kernelscope analyze trace.sqlite --only steady --batch-size 64
       kernelscope analyze trace.sqlite --format json --output trace.json
       kernelscope analyze trace.sqlite --format csv --output tables/
     """  # noqa: D301 - click wants the control character
-    request = Request(**options)
+    request = Request(format_name, output, table, top, force)
     target = checked(request, file)
     keep_freed_memory()
     with progress(3) as step:
@@ -97,7 +102,7 @@ def command(
 
         trace = read(file)
         step("Computing")
-        result = analyze(trace, between=between, processes=processes, devices=devices)
+        result = analyze(trace, **chosen)
         step("Writing")
         text = render(result, request, target)
     if text is not None:

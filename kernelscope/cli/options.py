@@ -95,6 +95,43 @@ def selection(command: Command) -> Command:
             metavar="N",
             help="Look at this GPU only, by the CUDA ordinal of its process; may be repeated.",
         ),
+        click.option(
+            "--only",
+            metavar="ITERATIONS",
+            help="Look at these iterations only: steady, a number such as 12, or 10:20.",
+        ),
+        click.option(
+            "--range",
+            "within",
+            metavar="NAME",
+            help="Look at this NVTX range only, from the first start to the last end of that name: "
+            "forward, 'step 12/forward', 'step *[3]'.",
+        ),
+        click.option(
+            "--iteration",
+            metavar="PATTERN",
+            help="The NVTX ranges of this name are the iterations: 'step *'. Found if not given.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def samples(command: Command) -> Command:
+    """Add the options that a throughput needs."""
+    for option in (
+        click.option(
+            "--batch-size",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Samples per iteration and rank, for the throughput.",
+        ),
+        click.option(
+            "--ranks",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="How many ranks train together, for the throughput.",
+        ),
     ):
         command = option(command)
     return command

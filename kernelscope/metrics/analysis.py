@@ -91,6 +91,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     iteration: str | None = None,
     batch_size: int | None = None,
     ranks: int | None = None,
+    cross_check: bool = False,
 ) -> Analysis:
     """Compute everything that `kernelscope analyze` reports.
 
@@ -111,6 +112,8 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         Name of the NVTX ranges that are the iterations, a glob; looked for where not given.
     batch_size, ranks : int, optional
         Samples per iteration and rank, and number of ranks, for the throughput.
+    cross_check : bool
+        Whether to compare the iterations with what repeats in the kernel sequence.
 
     Raises
     ------
@@ -121,7 +124,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     """
     chosen = select(trace, processes, devices)
     marked = mark_iterations(chosen, iteration)
-    window = _window(chosen, marked, between, only, within)
+    window = chosen_window(chosen, marked, between, only, within)
     tables = {name: metric(chosen, window) for name, metric in METRICS.items()}
     tables |= _device_tables(trace, chosen, window)
     attribution = attribute(chosen, family=marked.family if marked.from_ranges else None)
@@ -135,13 +138,14 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         attribution=attribution.kernels.iteration if attribution.family else None,
         batch_size=batch_size,
         ranks=ranks,
+        cross_check=cross_check,
     )
     tables["iterations"] = steps.rows
     tables["health"] = health(chosen, whole_trace=trace)
     return Analysis(trace.capture, window, tables, steps.summary)
 
 
-def _window(
+def chosen_window(
     trace: Trace,
     marked: Marked,
     between: tuple[int | None, int | None] | None,

@@ -104,7 +104,8 @@ def label(periods: npt.NDArray[Any]) -> Labels:
     if count < MIN_PERIODS:
         return Labels(0, none)
     values = periods.astype(np.float64)
-    spare = _strictly_below(MAX_OUTLIER_SHARE * count)
+    # One odd period in the second half does not make a slow beginning usual.
+    spare = max(_strictly_below(MAX_OUTLIER_SHARE * count), 1)
     side = _side(values, _band(values[count // 2 :], spare))
     limit = int(MAX_WARMUP_SHARE * count)
     warmup = change_point(side != 0, limit)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from kernelscope.metrics.analysis import Analysis
+from kernelscope.metrics.iteration_results import IterationSummary
+from kernelscope.metrics.range_paths import SEPARATOR
+from kernelscope.metrics.range_view import RangeView
+from kernelscope.metrics.window import Window
 from kernelscope.report.rows import ordered, plain
 from kernelscope.trace import Capture, Table
 
@@ -35,10 +40,42 @@ def document(analysis: Analysis) -> Row:
     Dotted columns become dictionaries (``quantiles_ns.p5``) and numbered ones lists
     (``grid.0``); what is missing is None. Times are integers in ns, statistics floats.
     """
-    window = analysis.window
-    result: Row = {
+    result = _head(analysis.capture, analysis.window)
+    for name in _LISTS:
+        result[name] = records(ordered(analysis.tables[name]))
+    _place(result["kernels"], "name", analysis.tables["kernels_by_device"], "by_device")
+    _place(result["devices"], "index", analysis.tables["device_ordinals"], "device_ids")
+    for device in result["devices"]:
+        del device["index"]  # its place in the list
+    result["iterations"] = iterations(analysis.iteration_summary, analysis.tables["iterations"])
+    result["ranges"] = paths(analysis.tables["ranges"])
+    result["ranges_by_name"] = records(analysis.tables["ranges_by_name"])
+    result["unattributed"] = unattributed(analysis.tables["unattributed"])
+    return result
+
+
+def iterations_document(analysis: Analysis) -> Row:
+    """Return what ``kernelscope iterations --format json`` holds."""
+    rows = analysis.tables["iterations"]
+    head = _head(analysis.capture, analysis.window)
+    return head | {"iterations": iterations(analysis.iteration_summary, rows)}
+
+
+def ranges_document(view: RangeView, rows: Table) -> Row:
+    """Return what ``kernelscope ranges --format json`` holds: the chosen rows, and the lint."""
+    by_path = "path" in rows.schema.names
+    return _head(view.capture, view.window) | {
+        "kernel_ns": view.kernel_ns,
+        **({"ranges": paths(rows)} if by_path else {"ranges_by_name": records(rows)}),
+        "unattributed": unattributed(view.unattributed),
+        "findings": records(view.findings),
+    }
+
+
+def _head(what: Capture, window: Window) -> Row:
+    return {
         "schema_version": SCHEMA_VERSION,
-        "capture": capture(analysis.capture),
+        "capture": capture(what),
         "window": {
             "start_ns": window.start_ns,
             "end_ns": window.end_ns,
@@ -46,13 +83,38 @@ def document(analysis: Analysis) -> Row:
             "chosen_by": window.chosen_by,
         },
     }
-    for name in _LISTS:
-        result[name] = records(ordered(analysis.tables[name]))
-    _place(result["kernels"], "name", analysis.tables["kernels_by_device"], "by_device")
-    _place(result["devices"], "index", analysis.tables["device_ordinals"], "device_ids")
-    for device in result["devices"]:
-        del device["index"]  # its place in the list
-    return result
+
+
+def iterations(summary: IterationSummary, rows: Table) -> Row:
+    """Return how the iterations were found, which are steady, and a row for each."""
+    found = asdict(summary)
+    for name in ("warmup", "outliers", "notes"):
+        found[name] = list(found[name])
+    found["also_in"] = [
+        {"process_id": process, "thread_id": thread} for process, thread in summary.also_in
+    ]
+    return found | {"rows": records(rows)}
+
+
+def paths(ranges: Table) -> list[Row]:
+    """Return the rows of ranges, each path as the list of its raw names."""
+    split = [path.split(SEPARATOR) for path in ranges.categories("path")]
+    rows = records(ranges)
+    for row, code in zip(rows, ranges["path"].tolist(), strict=True):
+        row["path"] = split[code]
+    return rows
+
+
+def unattributed(table: Table) -> Row:
+    """Return the kernels that lie in no range at all, with reasons, and those of each domain."""
+    rows = records(table)
+    nowhere = [row for row in rows if row["domain"] is None]
+    return {
+        "kernels": sum(row["kernels"] for row in nowhere),
+        "total_ns": sum(row["total_ns"] for row in nowhere),
+        "reasons": [{k: v for k, v in row.items() if k != "domain"} for row in nowhere],
+        "by_domain": [row for row in rows if row["domain"] is not None],
+    }
 
 
 def capture(what: Capture) -> Row:

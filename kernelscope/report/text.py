@@ -11,12 +11,15 @@ from rich.text import Text
 
 from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
-from kernelscope.report import text_device, text_lists, text_trust
+from kernelscope.metrics.window import Window
+from kernelscope.report import text_device, text_lists, text_steps, text_trust
 from kernelscope.report.layout import Page, ascii_only, paragraph, shorten
 from kernelscope.trace import Capture
 
 _SECTIONS = (
     text_device.device_time,
+    text_steps.iterations,
+    text_steps.ranges,
     text_lists.kernels,
     text_lists.copies,
     text_lists.api_calls,
@@ -25,7 +28,7 @@ _SECTIONS = (
     text_trust.trust,
 )
 
-_WITHOUT_ACTIVITY = (text_device.device_time, text_trust.trust)
+_WITHOUT_ACTIVITY = (text_device.device_time, text_steps.ranges, text_trust.trust)
 
 
 def render(analysis: Analysis, page: Page, *, color: bool = False, unicode: bool = True) -> str:
@@ -42,7 +45,7 @@ def render(analysis: Analysis, page: Page, *, color: bool = False, unicode: bool
     unicode : bool
         Whether the reader's encoding is UTF-8; else the report is plain ASCII.
     """
-    lines = _header(analysis, page)
+    lines = header(analysis.capture, analysis.window, page, _gpus(analysis))
     for section in _SECTIONS if _has_activity(analysis) else _WITHOUT_ACTIVITY:
         lines += section(analysis, page)
     lines += _next_steps(analysis, page)
@@ -89,18 +92,12 @@ def started(iso: str) -> str:
     return f"{text[:-1]} UTC" if text.endswith("Z") else text
 
 
-def _header(analysis: Analysis, page: Page) -> list[Text]:
-    lines = [
-        Text.assemble(
-            ("kernelscope", "bold"), "  ", shorten(analysis.capture.file, page.width - 13)
-        )
-    ]
-    lines += paragraph(page, source(analysis.capture))
-    names = [name or "GPU of unrecorded name" for name in analysis.devices.texts("name")]
-    if names:
-        gpus = ", ".join(f"{times} × {name}" for name, times in Counter(names).items())
+def header(capture: Capture, window: Window, page: Page, gpus: str = "") -> list[Text]:
+    """Return the lines above every page: the file, who recorded it, the GPUs, the window."""
+    lines = [Text.assemble(("kernelscope", "bold"), "  ", shorten(capture.file, page.width - 13))]
+    lines += paragraph(page, source(capture))
+    if gpus:
         lines += paragraph(page, gpus)
-    window = analysis.window
     if window.duration_ns:
         start, end = units.moment(window.start_ns), units.moment(window.end_ns)
         lines += paragraph(
@@ -111,6 +108,11 @@ def _header(analysis: Analysis, page: Page) -> list[Text]:
     else:
         lines += paragraph(page, f"window empty: {window.chosen_by}")
     return lines
+
+
+def _gpus(analysis: Analysis) -> str:
+    names = [name or "GPU of unrecorded name" for name in analysis.devices.texts("name")]
+    return ", ".join(f"{times} × {name}" for name, times in Counter(names).items())
 
 
 def _has_activity(analysis: Analysis) -> bool:

@@ -1,0 +1,157 @@
+"""The ranges of a trace as `kernelscope ranges` shows them: one table, filtered, with its lint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.errors import NotRecordedError, SelectionError, nearest
+from kernelscope.metrics.analysis import chosen_window
+from kernelscope.metrics.attribution import attribute
+from kernelscope.metrics.mark_iterations import mark_iterations
+from kernelscope.metrics.nvtx_lint import nvtx_findings
+from kernelscope.metrics.range_paths import SEPARATOR
+from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
+from kernelscope.metrics.selection import select
+from kernelscope.metrics.window import Window, clipped_durations
+from kernelscope.trace import Capture, Table, Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeView:
+    """What :func:`range_view` found.
+
+    Attributes
+    ----------
+    capture : Capture
+        What the file says about itself.
+    window : Window
+        The interval that every figure speaks of.
+    kernel_ns : int
+        All kernel time in it: the denominator of shares.
+    table : Table
+        Under ``range_results.RANGES`` or ``RANGES_BY_NAME``.
+    unattributed : Table
+        Under ``range_results.UNATTRIBUTED``.
+    findings : Table
+        Under ``range_results.NVTX_FINDINGS``.
+    """
+
+    capture: Capture
+    window: Window
+    kernel_ns: int
+    table: Table
+    unattributed: Table
+    findings: Table
+
+
+def range_view(  # noqa: PLR0913 - what the command line offers
+    trace: Trace,
+    *,
+    between: tuple[int | None, int | None] | None = None,
+    only: str | None = None,
+    within: str | None = None,
+    processes: Sequence[int] = (),
+    devices: Sequence[int] = (),
+    iteration: str | None = None,
+    by_name: bool = False,
+    folded: bool = True,
+    strict: bool = False,
+    process_ranges: bool = False,
+) -> RangeView:
+    """Which parts of the program take the device's time?
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    between, only, within, processes, devices, iteration
+        As :func:`kernelscope.analyze` takes them.
+    by_name : bool
+        A row per name, wherever it stands, in place of one per path.
+    folded : bool
+        Whether digits in names are folded: ``step 1`` and ``step 2`` are ``step #``.
+    strict : bool
+        Apply the rule of ``nsys stats``: nothing is inherited.
+    process_ranges : bool
+        Start/end ranges hold the launches of every thread of their process.
+
+    Raises
+    ------
+    NotRecordedError
+        If the trace holds no NVTX ranges.
+    SelectionError
+        If the window, a process, a device or a range does not exist.
+    """
+    chosen = select(trace, processes, devices)
+    if not len(chosen.ranges):
+        raise NotRecordedError(
+            "The trace holds no NVTX ranges.",
+            "Record with nsys profile --trace=cuda,nvtx, and open ranges in the program.",
+        )
+    marked = mark_iterations(chosen, iteration)
+    window = chosen_window(chosen, marked, between, only, within)
+    family = marked.family if marked.from_ranges and not strict else None
+    found = attribute(chosen, family=family, strict=strict, process_ranges=process_ranges)
+    table = (ranges_by_name if by_name else ranges)(
+        chosen, window, attribution=found, folded=folded
+    )
+    return RangeView(
+        trace.capture,
+        window,
+        int(clipped_durations(chosen.kernels, window).sum()),
+        table,
+        unattributed(chosen, window, attribution=found),
+        nvtx_findings(chosen, attribution=found),
+    )
+
+
+def matching(table: Table, *, path: str | None = None, match: str | None = None) -> Table:
+    """Return the rows of some paths and names.
+
+    Parameters
+    ----------
+    table : Table
+        Rows of ranges.
+    path : str, optional
+        A path of globs, ``step # > forward``; what lies inside it is kept, too.
+    match : str, optional
+        A regular expression to be found in the name.
+
+    Raises
+    ------
+    SelectionError
+        If `match` is no regular expression, or no row is left; the hint names the nearest.
+    """
+    kept = np.ones(len(table), dtype=np.bool_)
+    if path is not None:
+        wanted = [part.strip() for part in path.split(">")]
+        kept &= _by_code(table, "path", lambda text: _begins(text.split(SEPARATOR), wanted))
+    if match is not None:
+        try:
+            pattern = re.compile(match)
+        except re.error as error:
+            raise SelectionError(f"--match {match!r} is no regular expression: {error}.") from None
+        kept &= _by_code(table, "name", lambda text: pattern.search(text) is not None)
+    if not kept.any() and len(table):
+        names = table.categories("name")
+        asked = match if match is not None else (path or "").split(">")[-1].strip()
+        raise SelectionError(f"No range matches {asked!r}.", nearest(asked, names))
+    return table.take(kept)
+
+
+def _begins(names: Sequence[str], wanted: Sequence[str]) -> bool:
+    return len(names) >= len(wanted) and all(
+        fnmatchcase(name, glob) for name, glob in zip(names, wanted, strict=False)
+    )
+
+
+def _by_code(table: Table, column: str, holds: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+    """Return for which rows a text holds, asking once per distinct text."""
+    verdicts = np.array([holds(text) for text in table.categories(column)] + [False])
+    return np.asarray(verdicts[table[column]])
