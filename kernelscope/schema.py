@@ -31,7 +31,7 @@ class Column:
     dtype : {"int64", "float64", "category", "bool"}
         The type that ``Table.df`` shows. Storage may be narrower (int32 where values fit).
     unit : str
-        ``ns``, ``bytes``, ``1/s``, ``ratio``, ``id``, ``text``, ``count``, …
+        ``ns``, ``bytes``, ``1/s``, ``ratio``, ``id``, ``text``, ``path``, ``count``, …
     meaning : str
         One sentence.
     optional : bool

@@ -22,7 +22,12 @@ def _text(name: str, meaning: str, *, optional: bool = False) -> Column:
     return Column(name, "category", "text", meaning, optional)
 
 
-_PATH = _text("path", "names from the outermost range to this one, a unit separator between")
+_PATH = Column(
+    "path",
+    "category",
+    "path",
+    "names from the outermost range to this one, a unit separator between",
+)
 _NAME = _text("name", "the range's own name")
 _DOMAIN = _text("domain", "NVTX domain; empty for the default domain")
 _STYLE = _text(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope.metrics.range_paths import SEPARATOR
 from kernelscope.trace import Array, Table
 
 SORTED_BY: dict[str, str] = {
@@ -46,9 +47,15 @@ def _alphabetical(table: Table, name: str) -> Array:
 
 
 def plain(table: Table, name: str) -> list[Any]:
-    """Return a column as plain values; what is missing, or no finite number, is None."""
+    """Return a column as plain values; what is missing, or no finite number, is None.
+
+    Between the names of a path stands ``" > "`` here: legible, though a name might hold it, too.
+    """
     values = table.values(name)
-    if table.schema.column(name).dtype != "float64":
+    column = table.schema.column(name)
+    if column.unit == "path":
+        return [None if value is None else value.replace(SEPARATOR, " > ") for value in values]
+    if column.dtype != "float64":
         return values
     return [value if value is not None and math.isfinite(value) else None for value in values]
 

@@ -134,6 +134,33 @@ EXPECTED: dict[str, Any] = {
     ],
     "device_processes": [{"process_id": 42, "device_id": 0, "other_process_ns": 0, **DEVICE}],
     "streams": [stream(13, 4000), stream(7, 1000)],
+    "iterations": {
+        "family": None,
+        "domain": None,
+        "process_id": None,
+        "thread_id": None,
+        "source": None,
+        "score": None,
+        "runner_up": None,
+        "also_in": [],
+        "count": 0,
+        "warmup": [],
+        "outliers": [],
+        "steady": {
+            "count": 0,
+            "median_ns": None,
+            "p5_ns": None,
+            "p95_ns": None,
+            "mean_ns": None,
+        },
+        "throughput_per_s": None,
+        "kernel_sequence": None,
+        "notes": ["The trace holds no NVTX ranges."],
+        "rows": [],
+    },
+    "ranges": [],
+    "ranges_by_name": [],
+    "unattributed": {"kernels": 0, "total_ns": 0, "reasons": [], "by_domain": []},
 }
 
 
@@ -146,6 +173,26 @@ def test_the_whole_document() -> None:
 
 def test_the_json_is_the_document() -> None:
     assert json.loads(to_json.render(document(typical()))) == EXPECTED
+
+
+def test_a_path_is_a_list_of_names_and_what_lies_in_no_range_has_reasons() -> None:
+    made = document(
+        analysis(
+            ranges=[{"path": "step 1\x1fforward > not a path", "name": "forward > not a path"}],
+            unattributed=[
+                {"reason": "no_launch_row", "kernels": 2, "total_ns": 30},
+                {"domain": "NCCL", "reason": "between_ranges", "kernels": 5, "total_ns": 70},
+            ],
+        )
+    )
+
+    assert made["ranges"][0]["path"] == ["step 1", "forward > not a path"]
+    assert made["unattributed"] == {
+        "kernels": 2,
+        "total_ns": 30,
+        "reasons": [{"reason": "no_launch_row", "kernels": 2, "total_ns": 30}],
+        "by_domain": [{"domain": "NCCL", "reason": "between_ranges", "kernels": 5, "total_ns": 70}],
+    }
 
 
 def test_every_row_has_a_line_of_its_own() -> None:
