@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from rich.text import Text
 
 from kernelscope import units
-from kernelscope.metrics.range_paths import SEPARATOR
 from kernelscope.metrics.range_view import RangeView
 from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
 from kernelscope.report.rows import plain
 from kernelscope.report.text import header
 from kernelscope.report.text_lists import more
-from kernelscope.report.text_steps import outside
+from kernelscope.report.text_steps import labels, outside
 from kernelscope.trace import Table
 
 _MARKS = {"warning": "! ", "info": "- "}
@@ -88,35 +88,24 @@ def _inherited(rows: Table) -> list[int]:
 
 def _names(rows: Table) -> list[str]:
     column = "path" if "path" in rows.schema.names else "name"
-    texts = [(text or "").replace(SEPARATOR, " > ") for text in rows.texts(column)]
-    return _with_domains(texts, rows)
-
-
-def _with_domains(names: list[str], rows: Table) -> list[str]:
-    """Put the domain behind a name where there is more than the default one."""
-    domains = rows.texts("domain")
-    return [
-        f"{name or '(no name)'}  [{domain}]" if domain else name or "(no name)"
-        for name, domain in zip(names, domains, strict=True)
-    ]
+    return labels(plain(rows, column), rows.texts("domain"), plain(rows, "process_id"))
 
 
 def _tree(rows: Table) -> list[str]:
     """Return names indented by depth, with the lines of a tree before them."""
-    depths = plain(rows, "depth")
-    names = [text or "(no name)" for text in rows.texts("name")]
-    drawn = [_stem(depths, place) + name for place, name in enumerate(names)]
-    return _with_domains(drawn, rows)
+    names = labels(rows.texts("name"), rows.texts("domain"), plain(rows, "process_id"))
+    return [stem + name for stem, name in zip(stems(plain(rows, "depth")), names, strict=True)]
 
 
-def _stem(depths: list[int], place: int) -> str:
-    depth = depths[place]
-    parts = []
-    for level in range(1, depth + 1):
-        following = next((d for d in depths[place + 1 :] if d <= level), 0)
-        goes_on = following == level
-        if level == depth:
-            parts.append("├─ " if goes_on else "└─ ")
-        else:
-            parts.append("│  " if goes_on else "   ")
-    return "".join(parts)
+def stems(depths: Sequence[int]) -> list[str]:
+    """Return what stands before each row of a tree, given the rows' depths in order."""
+    found: list[str] = []
+    goes_on: list[bool] = []  # by level: whether a sibling follows before that level ends
+    for depth in reversed(depths):
+        goes_on = [*goes_on[: depth + 1], *[False] * (depth + 1 - len(goes_on))]
+        parts = ["│  " if goes_on[level] else "   " for level in range(1, depth)]
+        if depth:
+            parts.append("├─ " if goes_on[depth] else "└─ ")
+        found.append("".join(parts))
+        goes_on[depth] = True
+    return found[::-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,7 @@ def ranges(analysis: Analysis, page: Page) -> list[Text]:
     note = f"shares of kernel time, {units.duration(kernel_ns)}" if kernel_ns else ""
     return [
         *heading(page, "NVTX ranges", note),
-        *grid(page, figures(top, kernel_ns), "range", [" > ".join(row["path"]) for row in top]),
+        *grid(page, figures(top, kernel_ns), "range", _labels(top)),
         *more(page, len(top), len(rows), "path", "kernelscope ranges FILE --tree shows them all"),
         *outside(analysis.tables["unattributed"], kernel_ns, page),
     ]
@@ -157,10 +158,29 @@ def folded(table: Table) -> list[dict[str, Any]]:
     for path, domain, style, process, *values in columns:
         names = parts[path or ""]
         key = (names, domain, style, process)
-        row = rows.setdefault(key, {"path": names, **dict.fromkeys(summed, 0)})
+        where = {"path": names, "domain": domain, "process_id": process}
+        row = rows.setdefault(key, {**where, **dict.fromkeys(summed, 0)})
         for name, value in zip(summed, values, strict=True):
             row[name] = None if value is None or row[name] is None else row[name] + value
     return sorted(rows.values(), key=lambda row: (-row["kernel_ns"], -row["host_ns"]))
+
+
+def _labels(rows: list[dict[str, Any]]) -> list[str]:
+    names = [" > ".join(row["path"]) for row in rows]
+    return labels(names, *([row[key] for row in rows] for key in ("domain", "process_id")))
+
+
+def labels(
+    names: Sequence[str | None], domains: Sequence[str | None], processes: Sequence[int | None]
+) -> list[str]:
+    """Return names with their domain, and with their process where there are several."""
+    several = len(set(processes)) > 1
+    return [
+        (name or "(no name)")
+        + (f"  [{domain}]" if domain else "")
+        + (f"  [process {process}]" if several and process is not None else "")
+        for name, domain, process in zip(names, domains, processes, strict=True)
+    ]
 
 
 def figures(rows: list[dict[str, Any]], kernel_ns: int) -> list[Figures]:
