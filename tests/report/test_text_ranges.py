@@ -23,7 +23,7 @@ def test_the_lines_of_a_tree_end_where_their_level_does() -> None:
 
 
 def test_a_part_of_a_tree_may_begin_deep() -> None:
-    assert stems([2, 3, 1]) == ["   └─ ", "      └─ ", "└─ "]
+    assert stems([2, 3, 1]) == ["│  └─ ", "│     └─ ", "└─ "]
     assert stems([]) == []
 
 
