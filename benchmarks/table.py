@@ -29,8 +29,9 @@ def text(results: Results) -> str:
 
 def _about(results: Results) -> Iterator[str]:
     machine, versions, code = results.machine, results.versions, results.kernelscope
-    commit = f" ({code['commit'][:12]}{', changed' if code['changed'] else ''})"
-    yield f"kernelscope {code['version']}{commit if code['commit'] else ''}, {results.date[:10]}"
+    commit = code["commit"]  # unknown outside a checkout
+    known = f" ({commit[:12]}{', changed' if code['changed'] else ''})" if commit else ""
+    yield f"kernelscope {code['version']}{known}, {results.date[:10]}"
     yield (
         f"{machine['cpu']}, {machine['cores'] or machine['cores_of_machine']} cores, "
         f"{machine['memory_bytes'] / 1e9:.0f} GB; {machine['system']}"
