@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from kernelscope.metrics.iterations import iterations
 from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shapes
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
 from kernelscope.metrics.range_results import RANGES, RANGES_BY_NAME, UNATTRIBUTED
+from kernelscope.metrics.ranges import measure as measure_ranges
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.results import RESULTS
 from kernelscope.metrics.selection import select, window_between
@@ -158,9 +160,11 @@ def _window(
 
 
 def _range_tables(trace: Trace, window: Window, attribution: Attribution) -> dict[str, Table]:
+    measured = measure_ranges(trace, window, attribution=attribution)
+    shared: dict[str, Any] = {"attribution": attribution, "measured": measured}
     return {
-        "ranges": ranges(trace, window, attribution=attribution),
-        "ranges_by_name": ranges_by_name(trace, window, attribution=attribution),
+        "ranges": ranges(trace, window, **shared),
+        "ranges_by_name": ranges_by_name(trace, window, **shared),
         "unattributed": unattributed(trace, window, attribution=attribution),
     }
 

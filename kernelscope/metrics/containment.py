@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from kernelscope.metrics.grouping import Key, group
 from kernelscope.metrics.launching import Launching
+from kernelscope.metrics.runs import expanded
 from kernelscope.trace import Table
 
 Int32s = npt.NDArray[np.int32]
@@ -37,23 +38,28 @@ class Slices:
     first: Int64s
     last: Int64s
 
-    def counts(self) -> Int64s:
-        """Return how many calls lie in each interval."""
-        return self.last - self.first
-
-    def sums(self, values: npt.NDArray[Any]) -> Int64s:
-        """Return the sum of a figure of each call over each interval."""
-        before = np.zeros(len(self.order) + 1, dtype=np.int64)
-        np.cumsum(values[self.order], out=before[1:])
-        return np.asarray(before[self.last] - before[self.first])
-
-    def only(self, chosen: slice) -> Slices:
-        """Return the slices of some of the intervals."""
-        return Slices(self.order, self.first[chosen], self.last[chosen])
-
     def pairs(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:
         """Return every (interval, call), one by one."""
-        return _expanded(self.first, self.last, self.order)
+        which, place = expanded(self.first, self.last)
+        return which, self.order[place]
+
+    def runs(self) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
+        """Return (interval, first call, behind the last call): calls numbered in a row.
+
+        `order` runs through all calls one by one, but for calls inside each other and where the
+        threads of a process are mixed: there a slice falls into several runs.
+        """
+        which = np.flatnonzero(self.last > self.first)
+        first, last = self.first[which], self.last[which]
+        jump = np.flatnonzero(self.order[1:] != self.order[:-1] + 1) + 1
+        if len(which) and not len(jump):
+            return which, first + self.order[0], last + self.order[0]
+        low = np.searchsorted(jump, first, side="right")
+        high = np.searchsorted(jump, last - 1, side="right") + 1
+        part, stretch = expanded(low, high)
+        first = np.maximum(first[part], np.append(0, jump)[stretch])
+        last = np.minimum(last[part], np.append(jump, len(self.order))[stretch])
+        return which[part], self.order[first], self.order[last - 1] + 1
 
     def covered(self, calls: int) -> npt.NDArray[np.bool_]:
         """Return which of all `calls` lie in any interval."""
@@ -63,16 +69,6 @@ class Slices:
         inside = np.zeros(calls, dtype=np.bool_)
         inside[self.order[np.cumsum(change[:-1]) > 0]] = True
         return inside
-
-
-def _expanded(
-    first: Int64s, last: Int64s, order: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:
-    length = last - first
-    which = np.repeat(np.arange(len(first)), length)
-    before = np.cumsum(length) - length
-    place = np.arange(len(which)) - np.repeat(before - first, length)
-    return which, order[place]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -141,6 +141,19 @@ def union_by_group(
     return start - back, end - back, bounds
 
 
+def covered_by_group(starts: Int64s, ends: Int64s, codes: npt.NDArray[Any], count: int) -> Int64s:
+    """Return how much time the union of each group's intervals covers, shape (count,).
+
+    The parameters are those of :func:`union_by_group`.
+    """
+    if not len(starts):
+        return np.zeros(count, dtype=np.int64)
+    start, end, bounds = union_by_group(starts, ends, codes, count)
+    before = np.zeros(len(start) + 1, dtype=np.int64)
+    np.cumsum(end - start, out=before[1:])
+    return np.asarray(before[bounds[1:]] - before[bounds[:-1]])
+
+
 def total(pieces: Pieces) -> int:
     """Return how much time the pieces cover."""
     starts, ends = pieces
