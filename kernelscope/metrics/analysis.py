@@ -22,6 +22,7 @@ from kernelscope.metrics.iteration_results import ITERATIONS, IterationSummary
 from kernelscope.metrics.iteration_window import window_of_iterations, window_of_range
 from kernelscope.metrics.iterations import iterations
 from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shapes
+from kernelscope.metrics.launch_times import launch_times
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
 from kernelscope.metrics.range_results import RANGES, RANGES_BY_NAME, UNATTRIBUTED
 from kernelscope.metrics.ranges import measure as measure_ranges
@@ -121,21 +122,23 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         If what was asked for needs ranges or iterations that the trace does not have.
     """
     chosen = select(trace, processes, devices)
-    marked = mark_iterations(chosen, iteration)
+    launches = launch_times(chosen)
+    marked = mark_iterations(chosen, iteration, launches)
     window = _window(chosen, marked, between, only, within)
-    tables = {name: metric(chosen, window) for name, metric in METRICS.items()}
-    tables |= _device_tables(trace, chosen, window)
     attribution = attribute(chosen, family=marked.family if marked.from_ranges else None)
-    tables |= _range_tables(chosen, window, attribution)
     steps = iterations(
         chosen,
         window,
         marked=marked,
+        launches=launches,
         attribution=attribution.kernels.iteration if attribution.family else None,
         batch_size=batch_size,
         ranks=ranks,
     )
-    tables["iterations"] = steps.rows
+    tables = {"iterations": steps.rows} | _range_tables(chosen, window, attribution)
+    del launches, attribution  # as large as the trace
+    tables |= {name: metric(chosen, window) for name, metric in METRICS.items()}
+    tables |= _device_tables(trace, chosen, window)
     tables["health"] = health(chosen, whole_trace=trace)
     return Analysis(trace.capture, window, tables, steps.summary)
 

@@ -50,6 +50,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     ranks: int | None = None,
     cross_check: bool = False,
     marked: Marked | None = None,
+    launches: LaunchTimes | None = None,
 ) -> Iterations:
     """How long does each training iteration take, and what does the GPU do in it?
 
@@ -72,6 +73,8 @@ def iterations(  # noqa: PLR0913 - what the command line offers
         Whether to compare the markers with the kernel sequence.
     marked : Marked, optional
         Result of :func:`mark_iterations`, where the caller has it already.
+    launches : LaunchTimes, optional
+        Of the same trace, likewise.
 
     Returns
     -------
@@ -87,7 +90,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     NotRecordedError, SelectionError
         If there is no range called `pattern`.
     """
-    launches = launch_times(trace)
+    launches = launches or launch_times(trace)
     marked = marked or mark_iterations(trace, pattern, launches)
     family = marked.family
     if family is None:
