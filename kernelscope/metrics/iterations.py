@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.intervals import Pieces, covered_before, sums_by, union
+from kernelscope.metrics.intervals import Pieces, covered_before, sums_by, union, unite
 from kernelscope.metrics.iteration_family import IterationFamily
 from kernelscope.metrics.iteration_results import (
     ITERATIONS,
@@ -128,12 +128,13 @@ def _rows(
     count = len(family.starts)
     period = family.ends - family.starts
     owner = iteration_of_kernel(family, launches) if attribution is None else attribution
+    kernels, copies = (_activity(table, family) for table in (trace.kernels, trace.copies))
     columns: dict[str, ColumnData] = {
         "index": np.arange(count, dtype=np.int64),
         "start_ns": family.starts,
         "period_ns": period,
-        "busy_in_window_ns": _inside(_activity(trace, family, ("kernels", "copies")), family),
-        "kernel_in_window_ns": _inside(_activity(trace, family, ("kernels",)), family),
+        "busy_in_window_ns": _inside(unite(kernels, copies), family),
+        "kernel_in_window_ns": _inside(kernels, family),
         "launches": _launches(family, launches),
         "state": Categorical(marked.state, STATES),
         **_attributed(trace, family, owner),
@@ -163,18 +164,15 @@ def iteration_of_kernel(family: IterationFamily, launches: LaunchTimes) -> Int32
     return np.where(inside, place, -1).astype(np.int32)
 
 
-def _activity(trace: Trace, family: IterationFamily, tables: tuple[str, ...]) -> Pieces:
+def _activity(table: Table, family: IterationFamily) -> Pieces:
     """Return when any device of the family's process worked for it."""
     process = UNKNOWN if family.process_id is None else family.process_id
-    starts, ends = [], []
-    for name in tables:
-        table: Table = getattr(trace, name)
-        mine = ids(table["process_id"]) == process
-        if name == "copies" and _NOT_DEVICE in table.categories("kind"):
-            mine &= table["kind"] != table.categories("kind").index(_NOT_DEVICE)
-        starts.append(table["start_ns"][mine].astype(np.int64))
-        ends.append(table["end_ns"][mine].astype(np.int64))
-    return union(np.concatenate(starts), np.concatenate(ends))
+    mine = ids(table["process_id"]) == process
+    kinds = table.categories("kind") if "kind" in table.schema.names else ()
+    if _NOT_DEVICE in kinds:
+        mine &= table["kind"] != kinds.index(_NOT_DEVICE)
+    start, end = table["start_ns"], table["end_ns"]
+    return union(start, end) if mine.all() else union(start[mine], end[mine])
 
 
 def _inside(pieces: Pieces, family: IterationFamily) -> Int64s:

@@ -119,6 +119,12 @@ def calls_of_groups(
     return GroupCalls(_off_axis(held, axis), _off_axis(given, axis), _off_axis(both, axis))
 
 
+def united(runs: Runs, calls: int) -> Runs:
+    """Unite the runs of each owner, so that they ascend by owner, then call."""
+    offset = runs.owner.astype(np.int64) * (calls + 1)
+    return _off_axis(union(runs.first + offset, runs.last + offset), calls + 1)
+
+
 def _on_axis(parts: Sequence[Runs], code: npt.NDArray[Any], axis: int) -> Pieces:
     """Lay the calls of all groups out one behind the other, and unite the runs of each."""
     if not parts:
