@@ -192,14 +192,15 @@ def _launches(family: IterationFamily, launches: LaunchTimes) -> Int64s:
 
 def _attributed(trace: Trace, family: IterationFamily, owner: Int32s) -> dict[str, ColumnData]:
     count = len(family.starts)
-    mine = np.flatnonzero(owner >= 0)
-    code = owner[mine]
-    start = trace.kernels["start_ns"][mine].astype(np.int64)
-    end = trace.kernels["end_ns"][mine].astype(np.int64)
-    behind = np.maximum(end - np.maximum(start, family.ends[code]), 0)
+    mine, code = owner >= 0, owner
+    start, end = trace.kernels["start_ns"], trace.kernels["end_ns"]
+    if not mine.all():
+        code, start, end = code[mine], start[mine], end[mine]
+    late = np.flatnonzero(end > family.ends[code])
+    behind = end[late] - np.maximum(start[late], family.ends[code[late]])
     return {
         "attributed_ns": sums_by(code, end - start, count),
-        "spill_ns": sums_by(code, behind, count),
+        "spill_ns": sums_by(code[late], behind, count),
         "kernels": np.bincount(code, minlength=count).astype(np.int64),
     }
 
