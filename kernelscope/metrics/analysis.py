@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,11 @@ from kernelscope.metrics.iteration_results import ITERATIONS, IterationSummary
 from kernelscope.metrics.iteration_window import window_of_iterations, window_of_range
 from kernelscope.metrics.iterations import iterations
 from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shapes
+from kernelscope.metrics.launch_times import launch_times
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
 from kernelscope.metrics.range_checks import range_checks
 from kernelscope.metrics.range_results import RANGES, RANGES_BY_NAME, UNATTRIBUTED
+from kernelscope.metrics.ranges import measure as measure_ranges
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.results import RESULTS
 from kernelscope.metrics.selection import select, window_between
@@ -123,24 +126,26 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         If what was asked for needs ranges or iterations that the trace does not have.
     """
     chosen = select(trace, processes, devices)
-    marked = mark_iterations(chosen, iteration)
+    launches = launch_times(chosen)
+    marked = mark_iterations(chosen, iteration, launches)
     window = chosen_window(chosen, marked, between, only, within)
-    tables = {name: metric(chosen, window) for name, metric in METRICS.items()}
-    tables |= _device_tables(trace, chosen, window)
     attribution = attribute(chosen, family=marked.family if marked.from_ranges else None)
-    tables |= _range_tables(chosen, window, attribution)
-    summed = range_checks(chosen, window, tables["ranges"], tables["unattributed"])
-    tables["checks"] = stacked(tables["checks"], summed)
     steps = iterations(
         chosen,
         window,
         marked=marked,
+        launches=launches,
         attribution=attribution.kernels.iteration if attribution.family else None,
         batch_size=batch_size,
         ranks=ranks,
         cross_check=cross_check,
     )
-    tables["iterations"] = steps.rows
+    tables = {"iterations": steps.rows} | _range_tables(chosen, window, attribution)
+    del launches, attribution  # as large as the trace
+    tables |= {name: metric(chosen, window) for name, metric in METRICS.items()}
+    tables |= _device_tables(trace, chosen, window)
+    summed = range_checks(chosen, window, tables["ranges"], tables["unattributed"])
+    tables["checks"] = stacked(tables["checks"], summed)
     tables["health"] = health(chosen, whole_trace=trace)
     return Analysis(trace.capture, window, tables, steps.summary)
 
@@ -165,9 +170,11 @@ def chosen_window(
 
 
 def _range_tables(trace: Trace, window: Window, attribution: Attribution) -> dict[str, Table]:
+    measured = measure_ranges(trace, window, attribution=attribution)
+    shared: dict[str, Any] = {"attribution": attribution, "measured": measured}
     return {
-        "ranges": ranges(trace, window, attribution=attribution),
-        "ranges_by_name": ranges_by_name(trace, window, attribution=attribution),
+        "ranges": ranges(trace, window, **shared),
+        "ranges_by_name": ranges_by_name(trace, window, **shared),
         "unattributed": unattributed(trace, window, attribution=attribution),
     }
 

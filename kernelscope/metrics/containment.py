@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from kernelscope.metrics.grouping import Key, group
 from kernelscope.metrics.launching import Launching
+from kernelscope.metrics.runs import expanded
 from kernelscope.trace import Table
 
 Int32s = npt.NDArray[np.int32]
@@ -27,52 +29,53 @@ class Slices:
 
     Attributes
     ----------
-    order : ndarray of int, shape (c,)
-        Numbers of launching calls, by lane (thread or process) and start.
+    order : ndarray of int, shape (c,), or None
+        Numbers of launching calls, by lane (thread or process) and start; None where that is
+        how they are numbered anyway.
     first, last : ndarray of int64, shape (r,)
         Bounds in `order`, ``last >= first``.
     """
 
-    order: npt.NDArray[Any]
+    order: npt.NDArray[Any] | None
     first: Int64s
     last: Int64s
 
-    def counts(self) -> Int64s:
-        """Return how many calls lie in each interval."""
-        return self.last - self.first
-
-    def sums(self, values: npt.NDArray[Any]) -> Int64s:
-        """Return the sum of a figure of each call over each interval."""
-        before = np.zeros(len(self.order) + 1, dtype=np.int64)
-        np.cumsum(values[self.order], out=before[1:])
-        return np.asarray(before[self.last] - before[self.first])
-
-    def only(self, chosen: slice) -> Slices:
-        """Return the slices of some of the intervals."""
-        return Slices(self.order, self.first[chosen], self.last[chosen])
-
     def pairs(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:
         """Return every (interval, call), one by one."""
-        return _expanded(self.first, self.last, self.order)
+        which, place = expanded(self.first, self.last)
+        return which, place if self.order is None else self.order[place]
+
+    def runs(self) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
+        """Return (interval, first call, behind the last call): calls numbered in a row.
+
+        `order` runs through all calls one by one, but for calls inside each other and where the
+        threads of a process are mixed: there a slice falls into several runs.
+        """
+        which = np.flatnonzero(self.last > self.first)
+        first, last = self.first[which], self.last[which]
+        if self.order is None:
+            return which, first, last
+        jump = np.flatnonzero(self.order[1:] != self.order[:-1] + 1) + 1
+        if len(which) and not len(jump):
+            return which, first + self.order[0], last + self.order[0]
+        low = np.searchsorted(jump, first, side="right")
+        high = np.searchsorted(jump, last - 1, side="right") + 1
+        part, stretch = expanded(low, high)
+        first = np.maximum(first[part], np.append(0, jump)[stretch])
+        last = np.minimum(last[part], np.append(jump, len(self.order))[stretch])
+        return which[part], self.order[first], self.order[last - 1] + 1
 
     def covered(self, calls: int) -> npt.NDArray[np.bool_]:
         """Return which of all `calls` lie in any interval."""
-        change = np.zeros(len(self.order) + 1, dtype=np.int64)
-        np.add.at(change, self.first, 1)
-        np.add.at(change, self.last, -1)
+        change = np.zeros((calls if self.order is None else len(self.order)) + 1, dtype=np.int32)
+        np.add.at(change, self.first, np.int32(1))
+        np.add.at(change, self.last, np.int32(-1))
+        covered = np.cumsum(change[:-1], dtype=np.int32) > 0
+        if self.order is None:
+            return covered
         inside = np.zeros(calls, dtype=np.bool_)
-        inside[self.order[np.cumsum(change[:-1]) > 0]] = True
+        inside[self.order[covered]] = True
         return inside
-
-
-def _expanded(
-    first: Int64s, last: Int64s, order: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[Any]]:
-    length = last - first
-    which = np.repeat(np.arange(len(first)), length)
-    before = np.cumsum(length) - length
-    place = np.arange(len(which)) - np.repeat(before - first, length)
-    return which, order[place]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,43 +126,45 @@ def containment(
         each other and `strict` asks for whole calls. An interval of no length contains nothing.
     """
     lanes = _lanes(calls, process_wide)
-    order = _by_lane(calls, lanes)
+    mixed = process_wide and len(lanes) < len(calls.threads)
+    order = _by_lane(calls, lanes) if mixed else None
     if not strict:
-        return (_slices(intervals, calls, lanes, order, strict=False),)
-    chains = _chains(calls, lanes, order)
-    return tuple(_slices(intervals, calls, lanes, chain, strict=True) for chain in chains)
+        return (_slices(intervals, calls, lanes, order, process_wide=process_wide),)
+    chains = _chains(calls, lanes, np.arange(len(calls)) if order is None else order)
+    return tuple(
+        _slices(intervals, calls, lanes, chain, strict=True, process_wide=process_wide)
+        for chain in chains
+    )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Lanes:
-    """The calls of each process, or of each thread: `of_call` ascends."""
-
-    keys: tuple[Key, ...]
-    of_call: Int64s
-    process_wide: bool
-
-
-def _lanes(calls: Launching, process_wide: bool) -> _Lanes:
-    numbers: dict[Key, int] = {}
-    of_call = np.zeros(len(calls), dtype=np.int64)
-    for key, part in calls.threads.items():  # threads of a process follow one another
-        of_call[part] = numbers.setdefault(key[:1] if process_wide else key, len(numbers))
-    return _Lanes(tuple(numbers), of_call, process_wide)
+def _lanes(calls: Launching, process_wide: bool) -> dict[Key, slice]:
+    """Return where the calls of each process, or of each thread, stand."""
+    if not process_wide:
+        return dict(calls.threads)
+    lanes: dict[Key, slice] = {}
+    for (process, _), part in calls.threads.items():  # threads of a process follow one another
+        lanes[process,] = slice(lanes.get((process,), part).start, part.stop)
+    return lanes
 
 
-def _by_lane(calls: Launching, lanes: _Lanes) -> npt.NDArray[np.intp]:
-    """Return the calls by lane and start, which is how they stand where a lane is a thread."""
-    if not lanes.process_wide or len(lanes.keys) == len(calls.threads):
-        return np.arange(len(calls))
-    return np.lexsort((calls.start, lanes.of_call))
+def _lane_numbers(lanes: dict[Key, slice]) -> npt.NDArray[np.intp]:
+    """Return the lane of each call; they ascend."""
+    return np.repeat(np.arange(len(lanes)), [part.stop - part.start for part in lanes.values()])
 
 
-def _chains(calls: Launching, lanes: _Lanes, order: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+def _by_lane(calls: Launching, lanes: dict[Key, slice]) -> npt.NDArray[np.intp]:
+    return np.lexsort((calls.start, _lane_numbers(lanes)))
+
+
+def _chains(
+    calls: Launching, lanes: dict[Key, slice], order: npt.NDArray[Any]
+) -> Iterator[npt.NDArray[Any]]:
     """Split calls into chains in which starts and ends ascend together in every lane."""
     low = int(calls.end.min(initial=0))
     span = int(calls.end.max(initial=0)) - low + 1
+    lane = _lane_numbers(lanes)
     while True:
-        reached = (calls.end[order] - low) + lanes.of_call[order] * span
+        reached = (calls.end[order] - low) + lane[order] * span
         latest = reached == np.maximum.accumulate(reached) if len(order) else reached == 0
         yield order[latest]
         order = order[~latest]
@@ -167,30 +172,34 @@ def _chains(calls: Launching, lanes: _Lanes, order: npt.NDArray[Any]) -> Iterato
             return
 
 
-def _slices(
+def _slices(  # noqa: PLR0913 - the rules
     intervals: Intervals,
     calls: Launching,
-    lanes: _Lanes,
-    order: npt.NDArray[Any],
+    lanes: dict[Key, slice],
+    order: npt.NDArray[Any] | None,
     *,
-    strict: bool,
+    strict: bool = False,
+    process_wide: bool,
 ) -> Slices:
     first = np.zeros(len(intervals.start), dtype=np.int64)
     last = np.zeros(len(intervals.start), dtype=np.int64)
-    keys = (intervals.process,) if lanes.process_wide else (intervals.process, intervals.thread)
+    keys = (intervals.process,) if process_wide else (intervals.process, intervals.thread)
     whose = group(*keys)
-    start, end = calls.start[order], calls.end[order]
-    bounds = np.searchsorted(lanes.of_call[order], np.arange(len(lanes.keys) + 1))
-    part = {key: slice(bounds[i], bounds[i + 1]) for i, key in enumerate(lanes.keys)}
+    start, part = calls.start, lanes
+    if order is not None:
+        start, lane = calls.start[order], _lane_numbers(lanes)[order]
+        bounds = np.searchsorted(lane, np.arange(len(lanes) + 1)).tolist()
+        part = {key: slice(*pair) for key, pair in zip(lanes, pairwise(bounds), strict=True)}
     for key, rows in zip(whose.keys, whose.rows(), strict=True):
-        if key[-1] is None and not lanes.process_wide:
+        if key[-1] is None and not process_wide:
             continue  # nobody knows whose calls these would be
         mine = part.get(key, slice(0, 0))
         opened, closed = intervals.start[rows], intervals.end[rows]
         low = np.searchsorted(start[mine], opened, side="left")
         high = np.searchsorted(start[mine], closed, side="left")
-        if strict:
-            high = np.minimum(high, np.searchsorted(end[mine], closed, side="right"))
+        if strict and order is not None:
+            ends = calls.end[order[mine]]
+            high = np.minimum(high, np.searchsorted(ends, closed, side="right"))
         high = np.where(closed > opened, np.maximum(high, low), low)
         first[rows], last[rows] = mine.start + low, mine.start + high
     return Slices(order, first, last)

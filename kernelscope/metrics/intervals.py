@@ -141,6 +141,19 @@ def union_by_group(
     return start - back, end - back, bounds
 
 
+def covered_by_group(starts: Int64s, ends: Int64s, codes: npt.NDArray[Any], count: int) -> Int64s:
+    """Return how much time the union of each group's intervals covers, shape (count,).
+
+    The parameters are those of :func:`union_by_group`.
+    """
+    if not len(starts):
+        return np.zeros(count, dtype=np.int64)
+    start, end, bounds = union_by_group(starts, ends, codes, count)
+    before = np.zeros(len(start) + 1, dtype=np.int64)
+    np.cumsum(end - start, out=before[1:])
+    return np.asarray(before[bounds[1:]] - before[bounds[:-1]])
+
+
 def total(pieces: Pieces) -> int:
     """Return how much time the pieces cover."""
     starts, ends = pieces
@@ -273,15 +286,11 @@ def alone(starts: Int64s, ends: Int64s, owner: npt.NDArray[Any], owners: int) ->
 def sums_by(codes: npt.NDArray[Any], values: Int64s, count: int) -> Int64s:
     """Return the sum of `values` of each code from 0 to `count` − 1, exactly.
 
-    ``bincount`` adds doubles, exact below 2⁵³ ns (104 days); the two halves of larger values
-    are summed apart.
+    ``bincount`` would add doubles, and take ten times as long to make them.
     """
-    top = int(values.max(initial=0))
-    if top * max(len(values), 1) < 2**53:
-        return np.bincount(codes, weights=values, minlength=count).astype(np.int64)
-    low = np.bincount(codes, weights=values & 0xFFFFFF, minlength=count).astype(np.int64)
-    high = np.bincount(codes, weights=values >> 24, minlength=count).astype(np.int64)
-    return np.asarray((high << 24) + low)
+    total = np.zeros(count, dtype=np.int64)
+    np.add.at(total, codes, values)
+    return total
 
 
 def sorting(values: npt.NDArray[Any], *, descending: bool = False) -> npt.NDArray[np.intp]:

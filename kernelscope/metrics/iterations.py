@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.intervals import Pieces, covered_before, sums_by, union
+from kernelscope.metrics.intervals import Pieces, covered_before, sums_by, union, unite
 from kernelscope.metrics.iteration_family import IterationFamily
 from kernelscope.metrics.iteration_results import (
     ITERATIONS,
@@ -50,6 +50,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     ranks: int | None = None,
     cross_check: bool = False,
     marked: Marked | None = None,
+    launches: LaunchTimes | None = None,
 ) -> Iterations:
     """How long does each training iteration take, and what does the GPU do in it?
 
@@ -72,6 +73,8 @@ def iterations(  # noqa: PLR0913 - what the command line offers
         Whether to compare the markers with the kernel sequence.
     marked : Marked, optional
         Result of :func:`mark_iterations`, where the caller has it already.
+    launches : LaunchTimes, optional
+        Of the same trace, likewise.
 
     Returns
     -------
@@ -87,7 +90,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     NotRecordedError, SelectionError
         If there is no range called `pattern`.
     """
-    launches = launch_times(trace)
+    launches = launches or launch_times(trace)
     marked = marked or mark_iterations(trace, pattern, launches)
     family = marked.family
     if family is None:
@@ -125,12 +128,13 @@ def _rows(
     count = len(family.starts)
     period = family.ends - family.starts
     owner = iteration_of_kernel(family, launches) if attribution is None else attribution
+    kernels, copies = (_activity(table, family) for table in (trace.kernels, trace.copies))
     columns: dict[str, ColumnData] = {
         "index": np.arange(count, dtype=np.int64),
         "start_ns": family.starts,
         "period_ns": period,
-        "busy_in_window_ns": _inside(_activity(trace, family, ("kernels", "copies")), family),
-        "kernel_in_window_ns": _inside(_activity(trace, family, ("kernels",)), family),
+        "busy_in_window_ns": _inside(unite(kernels, copies), family),
+        "kernel_in_window_ns": _inside(kernels, family),
         "launches": _launches(family, launches),
         "state": Categorical(marked.state, STATES),
         **_attributed(trace, family, owner),
@@ -160,18 +164,15 @@ def iteration_of_kernel(family: IterationFamily, launches: LaunchTimes) -> Int32
     return np.where(inside, place, -1).astype(np.int32)
 
 
-def _activity(trace: Trace, family: IterationFamily, tables: tuple[str, ...]) -> Pieces:
+def _activity(table: Table, family: IterationFamily) -> Pieces:
     """Return when any device of the family's process worked for it."""
     process = UNKNOWN if family.process_id is None else family.process_id
-    starts, ends = [], []
-    for name in tables:
-        table: Table = getattr(trace, name)
-        mine = ids(table["process_id"]) == process
-        if name == "copies" and _NOT_DEVICE in table.categories("kind"):
-            mine &= table["kind"] != table.categories("kind").index(_NOT_DEVICE)
-        starts.append(table["start_ns"][mine].astype(np.int64))
-        ends.append(table["end_ns"][mine].astype(np.int64))
-    return union(np.concatenate(starts), np.concatenate(ends))
+    mine = ids(table["process_id"]) == process
+    kinds = table.categories("kind") if "kind" in table.schema.names else ()
+    if _NOT_DEVICE in kinds:
+        mine &= table["kind"] != kinds.index(_NOT_DEVICE)
+    start, end = table["start_ns"], table["end_ns"]
+    return union(start, end) if mine.all() else union(start[mine], end[mine])
 
 
 def _inside(pieces: Pieces, family: IterationFamily) -> Int64s:
@@ -191,14 +192,15 @@ def _launches(family: IterationFamily, launches: LaunchTimes) -> Int64s:
 
 def _attributed(trace: Trace, family: IterationFamily, owner: Int32s) -> dict[str, ColumnData]:
     count = len(family.starts)
-    mine = np.flatnonzero(owner >= 0)
-    code = owner[mine]
-    start = trace.kernels["start_ns"][mine].astype(np.int64)
-    end = trace.kernels["end_ns"][mine].astype(np.int64)
-    behind = np.maximum(end - np.maximum(start, family.ends[code]), 0)
+    mine, code = owner >= 0, owner
+    start, end = trace.kernels["start_ns"], trace.kernels["end_ns"]
+    if not mine.all():
+        code, start, end = code[mine], start[mine], end[mine]
+    late = np.flatnonzero(end > family.ends[code])
+    behind = end[late] - np.maximum(start[late], family.ends[code[late]])
     return {
         "attributed_ns": sums_by(code, end - start, count),
-        "spill_ns": sums_by(code, behind, count),
+        "spill_ns": sums_by(code[late], behind, count),
         "kernels": np.bincount(code, minlength=count).astype(np.int64),
     }
 

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.api_calls import calls_without_wrappers
+from kernelscope.metrics.grouping import group
+from kernelscope.metrics.intervals import ordered
 from kernelscope.metrics.launches import launch_rows
-from kernelscope.trace import Array, Trace, is_missing
+from kernelscope.trace import Array, Trace, distinct, is_missing
 
 Int64s = npt.NDArray[np.int64]
 
@@ -53,17 +55,37 @@ def launch_times(trace: Trace) -> LaunchTimes:
     launched = np.zeros(len(calls), dtype=np.bool_)
     launched[rows[found]] = True
     at[found] = calls["start_ns"][rows[found]]
-    caller, thread = ids(calls["process_id"][launched]), ids(calls["thread_id"][launched])
-    start = calls["start_ns"][launched].astype(np.int64)
     process = ids(trace.kernels["process_id"])
-    by_process = {each: _ordered(start[caller == each]) for each in distinct(caller)}
-    for each in distinct(process):
-        if each not in by_process:
-            by_process[each] = _ordered(at[process == each])
-    pairs = {
-        (each, other) for each in distinct(caller) for other in distinct(thread[caller == each])
+    callers, threads, starts = (
+        calls[name] if launched.all() else calls[name][launched]
+        for name in ("process_id", "thread_id", "start_ns")
+    )
+    by_process = _times_by(callers, starts)
+    if any(each not in by_process for each in distinct(process).tolist()):
+        by_process = _times_by(process, at) | by_process
+    return LaunchTimes(rows, at, process, by_process, _pairs(callers, threads))
+
+
+def _pairs(processes: Array, threads: Array) -> frozenset[tuple[int, int]]:
+    """Return the distinct (process, thread): of stretches of calls, which are far fewer."""
+    new = np.ones(len(processes), dtype=np.bool_)
+    np.not_equal(processes[1:], processes[:-1], out=new[1:])
+    new[1:] |= threads[1:] != threads[:-1]
+    keys = group(processes[new], threads[new]).keys
+    return frozenset((_known(process), _known(thread)) for process, thread in keys)
+
+
+def _times_by(process: Array, times: Int64s) -> dict[int, Int64s]:
+    """Return the times of each process, sorted."""
+    groups = group(process)
+    return {
+        _known(key): ordered(times[rows])
+        for (key,), rows in zip(groups.keys, groups.rows(), strict=True)
     }
-    return LaunchTimes(rows, at, process, by_process, frozenset(pairs))
+
+
+def _known(value: int | None) -> int:
+    return UNKNOWN if value is None else value
 
 
 def ids(column: Array) -> Int64s:
@@ -73,15 +95,3 @@ def ids(column: Array) -> Int64s:
     wide = column.astype(np.int64)
     wide[is_missing(column)] = UNKNOWN
     return wide
-
-
-def distinct(column: Int64s) -> list[int]:
-    """Return the distinct values of an id column."""
-    if not len(column):
-        return []
-    low = int(column.min())
-    return [low] if low == int(column.max()) else [int(each) for each in np.unique(column)]
-
-
-def _ordered(times: Int64s) -> Int64s:
-    return times if bool((times[1:] >= times[:-1]).all()) else np.sort(times)

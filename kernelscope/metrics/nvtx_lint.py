@@ -12,9 +12,9 @@ from kernelscope.metrics import range_results as results
 from kernelscope.metrics.attribution import Attribution, attribute
 from kernelscope.metrics.inheritance import another_thread_annotates
 from kernelscope.metrics.library_domains import is_library
+from kernelscope.metrics.range_calls import calls_of_ranges
 from kernelscope.metrics.range_paths import range_names
-from kernelscope.metrics.range_work import call_work, work_of_ranges
-from kernelscope.metrics.ranges import unattributed, unclipped
+from kernelscope.metrics.ranges import unattributed
 from kernelscope.trace import Categorical, Table, Trace, is_missing
 
 MUCH_UNATTRIBUTED = 0.1
@@ -197,10 +197,11 @@ def _coverage(trace: Trace, attribution: Attribution) -> list[_Finding]:
 def _names_without_work(trace: Trace, attribution: Attribution) -> npt.NDArray[np.bool_]:
     """Return the program's ranges that share their name with no range that launched anything."""
     ranges = trace.ranges
-    launches = work_of_ranges(attribution, call_work(attribution, unclipped(trace))).launches
+    calls = calls_of_ranges(attribution)
     name, names = range_names(ranges, folded=True)
     busy = np.zeros(len(names) + 1, dtype=np.bool_)
-    busy[name[launches > 0]] = True
+    for runs in (calls.direct, *calls.inherited):
+        busy[name[runs.owner]] = True
     program = np.array([not is_library(text) for text in ranges.categories("domain")])
     return np.asarray(~busy[name] & program[ranges["domain"]])
 

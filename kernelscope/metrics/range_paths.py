@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.iteration_family import fold
 from kernelscope.metrics.nesting import Nesting, style_is
 from kernelscope.trace import Categorical, Table
@@ -76,17 +77,20 @@ def range_paths(ranges: Table, nest: Nesting, *, folded: bool = False) -> Paths:
     name, names = range_names(ranges, folded=folded)
     style = range_styles(ranges, nest)
     of_range = np.full(len(ranges), -1, dtype=np.int32)
+    stack, _ = grouped([ranges["process_id"], ranges["domain"], style])
     parents, firsts, known = [], [], 0
-    by_depth = np.argsort(nest.depth, kind="stable")
+    narrow = nest.depth.astype(np.uint16) if nest.depth.max(initial=0) < 1 << 16 else nest.depth
+    by_depth = np.argsort(narrow, kind="stable")  # 16 bits are sorted in linear time
     bounds = np.cumsum(np.bincount(nest.depth, minlength=1))
     for rows in np.split(by_depth, bounds[:-1]):
-        outer = of_range[nest.parent[rows]] if known else _stack_codes(ranges, style)[rows]
-        key = outer.astype(np.int64) * max(len(names), 1) + name[rows]
-        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        of_range[rows] = known + inverse
-        parents.append(outer[first] if known else np.full(len(first), -1))
-        firsts.append(rows[first])
-        known += len(first)
+        outer = of_range[nest.parent[rows]] if known else stack[rows]
+        codes, (parent, _) = grouped([outer, name[rows]])
+        of_range[rows] = known + codes
+        first = np.empty(len(parent), dtype=np.intp)
+        first[codes[::-1]] = rows[::-1]  # of several, the last one stays
+        parents.append(parent if known else np.full(len(parent), -1))
+        firsts.append(first)
+        known += len(parent)
     first = np.concatenate(firsts)
     return Paths(
         of_range,
@@ -114,10 +118,3 @@ def range_styles(ranges: Table, nest: Nesting) -> Int32s:
     style = np.where(style_is(ranges, "start_end"), 1, 0).astype(np.int32)
     style[nest.crossing] = STYLES.index("crossing")
     return style
-
-
-def _stack_codes(ranges: Table, style: Int32s) -> npt.NDArray[np.int64]:
-    """Number the distinct (process, domain, style) of ranges."""
-    process = np.unique(ranges["process_id"], return_inverse=True)[1].astype(np.int64)
-    domains = max(len(ranges.categories("domain")), 1)
-    return np.asarray((process * domains + ranges["domain"]) * len(STYLES) + style)

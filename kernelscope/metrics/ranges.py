@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics import range_results as results
 from kernelscope.metrics.attribution import REASONS, Attribution, attribute, place_reasons
+from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.inheritance import NONE
-from kernelscope.metrics.intervals import sums_by, union_by_group
+from kernelscope.metrics.intervals import covered_by_group, sums_by
 from kernelscope.metrics.range_paths import (
     SEPARATOR,
     STYLES,
@@ -21,11 +21,12 @@ from kernelscope.metrics.range_paths import (
     range_styles,
 )
 from kernelscope.metrics.range_work import (
-    CallWork,
-    RangeWork,
-    call_work,
+    MeasuredRanges,
+    Projection,
+    measure_ranges,
+    self_kernel_ns,
+    sums_of_ranges,
     work_by_code,
-    work_of_ranges,
 )
 from kernelscope.metrics.window import Window, clipped_durations, starts_inside, whole
 from kernelscope.trace import Categorical, ColumnData, Table, Trace, missing_value
@@ -36,11 +37,22 @@ Int64s = npt.NDArray[np.int64]
 _MISSING = np.int64(missing_value(np.dtype(np.int64)))
 
 
+def measure(
+    trace: Trace, window: Window | None = None, *, attribution: Attribution | None = None
+) -> MeasuredRanges:
+    """What did the ranges put on the device? What :func:`ranges` and :func:`ranges_by_name` share.
+
+    The parameters are those of :func:`ranges`.
+    """
+    return measure_ranges(attribution or attribute(trace), _bounds(trace, window))
+
+
 def ranges(
     trace: Trace,
     window: Window | None = None,
     *,
     attribution: Attribution | None = None,
+    measured: MeasuredRanges | None = None,
     folded: bool = False,
 ) -> Table:
     """Which parts of the program take the device's time?
@@ -55,6 +67,8 @@ def ranges(
     attribution : Attribution, optional
         What :func:`attribute` returned of the same trace; with an iteration family, iterations
         and phases include what they inherit.
+    measured : MeasuredRanges, optional
+        What :func:`measure` returned of the same attribution and window.
     folded : bool
         Whether digits in names are folded: ``step 1`` and ``step 2`` are one row ``step #``.
 
@@ -77,10 +91,14 @@ def ranges(
     if not len(trace.ranges):
         return Table.empty(results.RANGES)
     paths = range_paths(trace.ranges, attribution.enclosed.nesting, folded=folded)
-    work = call_work(attribution, window)
+    measured = measured or measure_ranges(attribution, window)
     columns = _path_columns(trace, paths)
-    columns |= _figures(attribution, window, work, paths.of_range, len(paths))
-    columns["self_kernel_ns"] = _self_kernel_ns(attribution, work, paths)
+    columns |= _figures(attribution, window, measured, paths.of_range, len(paths))
+    columns["projected_union_ns"] = _projected_union(
+        measured.projection, paths.of_range, len(paths)
+    )
+    own = self_kernel_ns(attribution, measured, paths.of_range, len(paths))
+    columns["self_kernel_ns"] = np.where(paths.style == STYLES.index("push_pop"), own, _MISSING)
     return _longest_first(Table.make(results.RANGES, columns))
 
 
@@ -89,6 +107,7 @@ def ranges_by_name(
     window: Window | None = None,
     *,
     attribution: Attribution | None = None,
+    measured: MeasuredRanges | None = None,
     folded: bool = False,
 ) -> Table:
     """Which ranges take the device's time, wherever they stand?
@@ -105,16 +124,17 @@ def ranges_by_name(
     window = _bounds(trace, window)
     if not len(trace.ranges):
         return Table.empty(results.RANGES_BY_NAME)
-    name, names = range_names(trace.ranges, folded=folded)
-    style = range_styles(trace.ranges, attribution.enclosed.nesting)
-    code, first = _numbered(trace.ranges["process_id"], trace.ranges["domain"], style, name)
-    columns = _figures(attribution, window, call_work(attribution, window), code, len(first))
-    del columns["projected_union_ns"]
+    measured = measured or measure_ranges(attribution, window)
+    names, texts = range_names(trace.ranges, folded=folded)
+    styles = range_styles(trace.ranges, attribution.enclosed.nesting)
+    key = trace.ranges["process_id"], trace.ranges["domain"], styles, names
+    code, (process, domain, style, name) = grouped(key)
+    columns = _figures(attribution, window, measured, code, len(name))
     columns |= {
-        "name": Categorical(name[first], names),
-        "domain": Categorical(trace.ranges["domain"][first], trace.ranges.categories("domain")),
-        "style": Categorical(style[first], STYLES),
-        "process_id": trace.ranges["process_id"][first],
+        "name": Categorical(name, texts),
+        "domain": Categorical(domain, trace.ranges.categories("domain")),
+        "style": Categorical(style, STYLES),
+        "process_id": process,
     }
     return _longest_first(Table.make(results.RANGES_BY_NAME, columns))
 
@@ -133,9 +153,10 @@ def range_instances(
     if not len(trace.ranges):
         return Table.empty(results.RANGE_INSTANCES)
     nest, events = attribution.enclosed.nesting, trace.ranges
-    work = work_of_ranges(attribution, call_work(attribution, _bounds(trace, window)))
+    measured = measure_ranges(attribution, _bounds(trace, window))
+    calls, work, projection = measured.calls, measured.work, measured.projection
     paths = range_paths(events, nest)
-    none = ~work.projected
+    none = ~projection.exists
     columns: dict[str, ColumnData] = {
         "row": np.arange(len(events)),
         "path": Categorical(paths.of_range, tuple(paths.texts())),
@@ -145,12 +166,12 @@ def range_instances(
         **{key: events[key] for key in ("process_id", "thread_id", "start_ns", "end_ns")},
         "depth": nest.depth,
         "parent": np.where(nest.parent < 0, _MISSING, nest.parent),
-        "projected_start_ns": np.where(none, _MISSING, work.first),
-        "projected_end_ns": np.where(none, _MISSING, work.last),
-        "launches": work.launches,
-        "operations": work.operations,
-        "kernels": work.kernels,
-        "kernel_ns": work.kernel_ns,
+        "projected_start_ns": np.where(none, _MISSING, projection.first),
+        "projected_end_ns": np.where(none, _MISSING, projection.last),
+        "launches": sums_of_ranges(calls, np.ones_like(work.kernels), len(events)),
+        "operations": sums_of_ranges(calls, work.operations, len(events)),
+        "kernels": sums_of_ranges(calls, work.kernels, len(events)),
+        "kernel_ns": sums_of_ranges(calls, work.kernel_ns, len(events)),
     }
     return Table.make(results.RANGE_INSTANCES, columns)
 
@@ -279,17 +300,6 @@ def unclipped(trace: Trace) -> Window:
     return Window(start, end, "first to last event")
 
 
-def _numbered(*columns: npt.NDArray[Any]) -> tuple[Int32s, npt.NDArray[np.intp]]:
-    """Number the distinct rows of some columns; return also where each first stands."""
-    key = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        values, codes = np.unique(column, return_inverse=True)
-        key = key * len(values) + codes
-        key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-    _, first = np.unique(key, return_index=True)
-    return key.astype(np.int32), first
-
-
 def _path_columns(trace: Trace, paths: Paths) -> dict[str, ColumnData]:
     return {
         "path": Categorical(np.arange(len(paths), dtype=np.int32), tuple(paths.texts())),
@@ -302,43 +312,23 @@ def _path_columns(trace: Trace, paths: Paths) -> dict[str, ColumnData]:
 
 
 def _figures(
-    attribution: Attribution, window: Window, work: CallWork, code: Int32s, count: int
+    attribution: Attribution, window: Window, measured: MeasuredRanges, code: Int32s, count: int
 ) -> dict[str, ColumnData]:
     """Return the figures of groups of ranges, each of shape (count,)."""
-    events = attribution.enclosed.trace.ranges
-    of_range = work_of_ranges(attribution, work)
+    events, projection = attribution.enclosed.trace.ranges, measured.projection
     instances = np.bincount(code[starts_inside(events, window)], minlength=count)
-    columns: dict[str, ColumnData] = {
+    projected = np.where(projection.exists, projection.last - projection.first, 0)
+    return {
         "instances": instances.astype(np.int64),
         "host_ns": sums_by(code, clipped_durations(events, window), count),
-    }
-    columns |= _projections(of_range, code, count)
-    columns |= work_by_code(attribution, work, code, count)
-    return columns
-
-
-def _projections(work: RangeWork, code: Int32s, count: int) -> dict[str, Int64s]:
-    some = work.projected
-    first, last, whose = work.first[some], work.last[some], code[some]
-    starts, ends, bounds = union_by_group(first, last, whose, count)
-    before = np.concatenate(([0], np.cumsum(ends - starts)))
-    return {
-        "projected_ns": sums_by(whose, last - first, count),
-        "projected_union_ns": before[bounds[1:]] - before[bounds[:-1]],
+        "projected_ns": sums_by(code, projected, count),
+        **work_by_code(attribution, measured, code, count),
     }
 
 
-def _self_kernel_ns(attribution: Attribution, work: CallWork, paths: Paths) -> Int64s:
-    """Return the kernel time of each path that is in no range inside it; only of push/pop."""
-    around, given = attribution.enclosed, attribution.inheritance
-    total = np.zeros(len(paths), dtype=np.int64)
-    for domain, rows in around.innermost.items():
-        innermost = rows
-        if attribution.family is not None and attribution.family.domain == domain:
-            innermost = np.where(rows < 0, given.inherited, rows)
-        some = innermost >= 0
-        total += sums_by(paths.of_range[innermost[some]], work.kernel_ns[some], len(paths))
-    return np.where(paths.style == STYLES.index("push_pop"), total, _MISSING)
+def _projected_union(projection: Projection, code: Int32s, count: int) -> Int64s:
+    some = projection.exists
+    return covered_by_group(projection.first[some], projection.last[some], code[some], count)
 
 
 def _longest_first(table: Table) -> Table:

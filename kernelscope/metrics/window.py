@@ -61,7 +61,9 @@ def starts_inside(events: Table, window: Window) -> npt.NDArray[np.bool_]:
 
 def clipped_durations(events: Table, window: Window) -> Int64s:
     """Return how long each event lasts *inside* the window, in ns, shape (n,); 0 if outside."""
-    start = np.maximum(events["start_ns"], window.start_ns)
-    end = np.minimum(events["end_ns"], window.end_ns)
+    start, end = events["start_ns"], events["end_ns"]
+    if len(start) and start.min() >= window.start_ns and end.max() <= window.end_ns:
+        return np.asarray(end - start)
+    start, end = np.maximum(start, window.start_ns), np.minimum(end, window.end_ns)
     inside: Int64s = np.maximum(end - start, 0).astype(np.int64, copy=False)
     return inside

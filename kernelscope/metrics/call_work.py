@@ -1,0 +1,127 @@
+"""What each launching call put on the device, inside a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope.metrics.attribution import Attribution
+from kernelscope.metrics.intervals import sums_by
+from kernelscope.metrics.window import Window, clipped_durations, starts_inside
+from kernelscope.trace import Table
+
+Bools = npt.NDArray[np.bool_]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+NEVER = np.iinfo(np.int64).max
+"""The start of what does not exist, and the negative of its end."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceEvents:
+    """The kernels, copies and memsets of known launch that lie in a window, clipped.
+
+    Attributes
+    ----------
+    call : ndarray of int32, shape (e,)
+        Number of the launching call.
+    start, end : ndarray of int64, shape (e,)
+        In ns.
+    """
+
+    call: Int32s
+    start: Int64s
+    end: Int64s
+
+
+def device_events(attribution: Attribution, window: Window) -> DeviceEvents:
+    """What ran on the device in the window, and which call launched it?"""
+    trace = attribution.enclosed.trace
+    parts = [
+        _events(work, call, window)
+        for work, call in (
+            (trace.kernels, attribution.kernels.call),
+            (trace.copies, attribution.copies.call),
+        )
+        if len(work)
+    ]
+    if len(parts) == 1:
+        return DeviceEvents(*parts[0])
+    nothing = np.empty(0, dtype=np.int64)
+    parts = parts or [(nothing.astype(np.int32), nothing, nothing)]
+    return DeviceEvents(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def _events(work: Table, call: Int32s, window: Window) -> tuple[Int32s, Int64s, Int64s]:
+    start = work["start_ns"].astype(np.int64, copy=False)
+    end = work["end_ns"].astype(np.int64, copy=False)
+    kept = call >= 0
+    if not _inside(work, window):
+        start, end = np.maximum(start, window.start_ns), np.minimum(end, window.end_ns)
+        kept &= (start < end) | starts_inside(work, window)
+    return (call, start, end) if kept.all() else (call[kept], start[kept], end[kept])
+
+
+def _inside(work: Table, window: Window) -> bool:
+    """Return whether no event sticks out of the window."""
+    low, high = int(work["start_ns"].min()), int(work["end_ns"].max())
+    return low >= window.start_ns and high <= window.end_ns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallWork:
+    """What each of m launching calls put on the device, inside a window.
+
+    Attributes
+    ----------
+    kernels, kernel_ns, operations : ndarray of int64, shape (m,)
+        Kernels that start in the window, their time inside it, and how many kernels, copies
+        and memsets start in it.
+    first, last : ndarray of int64, shape (m,)
+        Earliest start and latest end of all of these, clipped; `NEVER` and −`NEVER` for none.
+    """
+
+    kernels: Int64s
+    kernel_ns: Int64s
+    operations: Int64s
+    first: Int64s
+    last: Int64s
+
+
+def call_work(attribution: Attribution, window: Window, events: DeviceEvents) -> CallWork:
+    """What did each launching call put on the device?
+
+    Parameters
+    ----------
+    attribution : Attribution
+        What belongs to what.
+    window : Window
+        Where to look.
+    events : DeviceEvents
+        What :func:`device_events` found there.
+    """
+    trace, count = attribution.enclosed.trace, len(attribution.enclosed.calls)
+    kernels = _started(trace.kernels, attribution.kernels.call, window, count)
+    copies = _started(trace.copies, attribution.copies.call, window, count)
+    call, known = attribution.kernels.call, attribution.kernels.call >= 0
+    time = clipped_durations(trace.kernels, window)
+    if not known.all():
+        call, time = call[known], time[known]
+    first, last = np.full(count, NEVER), np.full(count, -NEVER)
+    np.minimum.at(first, events.call, events.start)
+    np.maximum.at(last, events.call, events.end)
+    return CallWork(kernels, sums_by(call, time, count), kernels + copies, first, last)
+
+
+def _started(work: Table, call: Int32s, window: Window, count: int) -> npt.NDArray[Any]:
+    """Return how many events that start in the window each call launched."""
+    if not len(work):
+        return np.zeros(count, dtype=np.int64)
+    counted = call >= 0
+    if not _inside(work, window):
+        counted &= starts_inside(work, window)
+    return np.bincount(call if counted.all() else call[counted], minlength=count)
