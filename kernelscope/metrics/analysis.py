@@ -17,6 +17,7 @@ from kernelscope.metrics.device_identity import Lane, device_ordinals, identify
 from kernelscope.metrics.device_streams import streams
 from kernelscope.metrics.device_time import checks, device_processes, measure
 from kernelscope.metrics.device_time import devices as devices_
+from kernelscope.metrics.graph_kernels import graph_kernels
 from kernelscope.metrics.health import capture_cost, health
 from kernelscope.metrics.iteration_results import ITERATIONS, IterationSummary
 from kernelscope.metrics.iteration_window import window_of_iterations, window_of_range
@@ -25,7 +26,7 @@ from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shape
 from kernelscope.metrics.launch_times import launch_times
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
 from kernelscope.metrics.range_checks import range_checks
-from kernelscope.metrics.range_results import RANGES, RANGES_BY_NAME, UNATTRIBUTED
+from kernelscope.metrics.range_results import GRAPH_KERNELS, RANGES, RANGES_BY_NAME, UNATTRIBUTED
 from kernelscope.metrics.ranges import measure as measure_ranges
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.results import RESULTS
@@ -34,7 +35,14 @@ from kernelscope.metrics.window import Window, whole
 from kernelscope.schema import TableSchema
 from kernelscope.trace import Capture, Table, Trace, distinct, stacked
 
-TABLES: tuple[TableSchema, ...] = (*RESULTS, ITERATIONS, RANGES, RANGES_BY_NAME, UNATTRIBUTED)
+TABLES: tuple[TableSchema, ...] = (
+    *RESULTS,
+    ITERATIONS,
+    RANGES,
+    RANGES_BY_NAME,
+    UNATTRIBUTED,
+    GRAPH_KERNELS,
+)
 """Every table of an analysis, in the order of a report."""
 
 METRICS: dict[str, Callable[[Trace, Window], Table]] = {
@@ -176,6 +184,7 @@ def _range_tables(trace: Trace, window: Window, attribution: Attribution) -> dic
         "ranges": ranges(trace, window, **shared),
         "ranges_by_name": ranges_by_name(trace, window, **shared),
         "unattributed": unattributed(trace, window, attribution=attribution),
+        "graph_kernels": graph_kernels(trace, window, attribution=attribution),
     }
 
 

@@ -11,7 +11,7 @@ from kernelscope.metrics import results
 from kernelscope.metrics.aggregate import by_total, totals_by_group
 from kernelscope.metrics.api_calls import calls_without_wrappers
 from kernelscope.metrics.device_identity import Identity, Lane, identify, limits_of
-from kernelscope.metrics.intervals import NO_PIECES, Pieces, overlap, union, unite
+from kernelscope.metrics.intervals import NO_PIECES, Pieces, overlap, total, union, unite
 from kernelscope.metrics.launches import launch_rows
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Categorical, ColumnData, Table, Trace, is_missing
@@ -256,14 +256,23 @@ def _missing_figures(examined: Examined) -> Iterator[Finding]:
 
 
 def _opaque_graphs(examined: Examined) -> Iterator[Finding]:
-    count = len(examined.trace.graphs)
+    graphs, kernels = examined.trace.graphs, examined.trace.kernels
+    count = len(graphs)
     if count:
+        opaque = total(union(graphs["start_ns"], graphs["end_ns"]))
+        both = total(
+            unite(
+                union(graphs["start_ns"], graphs["end_ns"]),
+                union(kernels["start_ns"], kernels["end_ns"]),
+            )
+        )
+        share = f"{opaque / both:.1%} of kernel time" if both else "no time at all"
         yield Finding(
             "opaque_graphs",
             "warning",
             count,
-            f"{count:,} CUDA graph launches were traced as one unit each: their time is busy, but "
-            "the kernels inside are unknown and in no kernel figure. Record with "
+            f"{count:,} CUDA graph launches were traced as one unit each ({share}): their time is "
+            "busy, but the kernels inside are unknown and in no kernel figure. Record with "
             "nsys profile --cuda-graph-trace=node to see them.",
         )
 

@@ -139,6 +139,24 @@ UNATTRIBUTED = TableSchema(
     ),
 )
 
+GRAPH_KERNELS = TableSchema(
+    "graph_kernels",
+    "Under which ranges were the kernels of CUDA graphs captured, and under which launched?",
+    (
+        Column("path", "category", "path", "ranges around the graph's launch, digits folded", True),
+        Column(
+            "capture_path",
+            "category",
+            "path",
+            "ranges in which the graph node was made; missing where that was not recorded",
+            True,
+        ),
+        _text("name", "the kernel's full name"),
+        _int("kernels", "count", "executions that start in the window"),
+        _int("total_ns", "ns", "sum of their time inside the window"),
+    ),
+)
+
 NVTX_FINDINGS = TableSchema(
     "nvtx_findings",
     "Are the program's ranges sound, and do they cover the device's work?",

@@ -51,6 +51,7 @@ def document(analysis: Analysis) -> Row:
     result["ranges"] = paths(analysis.tables["ranges"])
     result["ranges_by_name"] = records(analysis.tables["ranges_by_name"])
     result["unattributed"] = unattributed(analysis.tables["unattributed"])
+    result["graph_kernels"] = paths(analysis.tables["graph_kernels"])
     return result
 
 
@@ -96,12 +97,14 @@ def iterations(summary: IterationSummary, rows: Table) -> Row:
     return found | {"rows": records(rows)}
 
 
-def paths(ranges: Table) -> list[Row]:
-    """Return the rows of ranges, each path as the list of its raw names."""
-    split = [path.split(SEPARATOR) for path in ranges.categories("path")]
-    rows = records(ranges)
-    for row, code in zip(rows, ranges["path"].tolist(), strict=True):
-        row["path"] = split[code]
+def paths(table: Table) -> list[Row]:
+    """Return rows whose paths are lists of raw names."""
+    rows = records(table)
+    for column in table.schema.columns:
+        if column.unit == "path":
+            split = [path.split(SEPARATOR) for path in table.categories(column.name)]
+            for row, code in zip(rows, table[column.name].tolist(), strict=True):
+                row[column.name] = None if code < 0 else split[code]
     return rows
 
 

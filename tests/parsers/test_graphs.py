@@ -6,7 +6,9 @@ import sqlite3
 from pathlib import Path
 
 import kernelscope as ks
-from kernelscope import oracle
+from kernelscope import oracle, schema
+from kernelscope.metrics.graph_kernels import graph_kernels
+from tests import build
 
 GRAPH_TRACE = (
     "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER NOT NULL, end INTEGER NOT NULL, "
@@ -53,7 +55,9 @@ def test_a_graph_is_busy_and_opaque(tmp_path: Path) -> None:
     assert device["partition.opaque_graph_ns"] == 100
     assert device["kernel_ns"] == device["busy_ns"] == 200
     assert device["compute_ns"] == 100
-    assert "opaque_graphs" in analysis.health.texts("code")
+    (message,) = [r["message"] for r in analysis.health.records() if r["code"] == "opaque_graphs"]
+    assert "75.0% of kernel time" in message
+    assert "--cuda-graph-trace=node" in message
     assert analysis.ok
 
 
@@ -76,3 +80,51 @@ def test_nodes_know_where_they_were_captured(tmp_path: Path) -> None:
     nodes = ks.read(export(tmp_path / "g.sqlite")).graph_nodes
     assert nodes.values("graph_node_id") == [77, 78]
     assert nodes.values("original_graph_node_id") == [None, 77]
+
+
+def test_kernels_of_graphs_know_where_they_were_captured_and_launched() -> None:
+    """Two clones of two captured nodes, replayed under `step #`; by node id, never by order."""
+    nodes = [
+        {"start_ns": 12, "end_ns": 12, "graph_node_id": 7},
+        {"start_ns": 22, "end_ns": 22, "graph_node_id": 8},
+        {"start_ns": 40, "end_ns": 40, "graph_node_id": 78, "original_graph_node_id": 8},
+        {"start_ns": 40, "end_ns": 40, "graph_node_id": 77, "original_graph_node_id": 7},
+        {"start_ns": 41, "end_ns": 41, "graph_node_id": 5, "original_graph_node_id": 6},
+        {"start_ns": 41, "end_ns": 41, "graph_node_id": 6, "original_graph_node_id": 5},
+    ]
+    thread = {"process_id": 1, "thread_id": 1}
+    ranges = [
+        ("capture", 0, 35), ("layer 1", 10, 20), ("layer 2", 20, 30), ("step 1", 100, 200),
+        ("step 2", 200, 300),
+    ]  # fmt: skip
+    trace = build.trace(
+        kernels=build.joined(
+            build.kernels((150, 160, "gemm"), graph_node_id=77, correlation_id=1),
+            build.kernels((160, 190, "relu"), graph_node_id=78, correlation_id=1),
+            build.kernels((250, 260, "gemm"), graph_node_id=77, correlation_id=2),
+            build.kernels((260, 270, "lost"), graph_node_id=99, correlation_id=2),
+            build.kernels((270, 271, "loop"), graph_node_id=5, correlation_id=2),
+            build.kernels((280, 290, "plain"), correlation_id=2),
+        ),
+        api_calls=build.joined(
+            build.api_calls((110, 115, "cudaGraphLaunch"), correlation_id=1),
+            build.api_calls((210, 215, "cudaGraphLaunch"), correlation_id=2),
+        ),
+        graph_nodes=build.table(schema.GRAPH_NODES, [{**thread, **node} for node in nodes]),
+        ranges=build.table(
+            schema.RANGES,
+            [
+                {**thread, "name": name, "start_ns": start, "end_ns": end, "domain": "",
+                 "style": "push_pop", "closed": True}
+                for name, start, end in ranges
+            ],
+        ),
+    )  # fmt: skip
+    rows = [tuple(row.values()) for row in graph_kernels(trace).records()]
+    assert rows == [
+        ("step #", "capture\x1flayer #", "relu", 1, 30),
+        ("step #", "capture\x1flayer #", "gemm", 2, 20),
+        ("step #", None, "lost", 1, 10),
+        ("step #", None, "loop", 1, 1),
+    ]
+    assert len(ks.analyze(trace).graph_kernels) == 4

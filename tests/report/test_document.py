@@ -161,6 +161,7 @@ EXPECTED: dict[str, Any] = {
     "ranges": [],
     "ranges_by_name": [],
     "unattributed": {"kernels": 0, "total_ns": 0, "reasons": [], "by_domain": []},
+    "graph_kernels": [],
 }
 
 
