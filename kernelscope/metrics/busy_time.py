@@ -29,6 +29,10 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 
+_AT_ONCE = 1 << 16
+"""Executions looked at together: fresh memory for all of them costs more than the work."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Renumbering:
     """Some of all m calls, k of them, in an order of their own.
@@ -136,9 +140,22 @@ def _in_order(calls: Launching, events: DeviceEvents) -> tuple[Int32s, Int64s, I
         bounds = [0, *np.cumsum(np.bincount(of_event)).tolist()]
     new = np.ones(len(call), dtype=np.bool_)
     for first, last in pairwise(bounds):
-        reached = np.maximum.accumulate(end[first:last])
-        np.greater_equal(start[first + 1 : last], reached[:-1], out=new[first + 1 : last])
+        _begins(start[first:last], end[first:last], new[first:last])
     return call, start, end, new
+
+
+def _begins(start: Int64s, end: Int64s, out: Bools) -> None:
+    """Set in `out` which executions begin after all earlier ones have ended; not the first."""
+    reached = np.empty(min(len(end), _AT_ONCE), dtype=np.int64)
+    latest = end[:1]
+    for first in range(1, len(end), _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        so_far = reached[: len(end[part])]
+        so_far[:1] = latest
+        so_far[1:] = end[part][:-1]
+        np.maximum.accumulate(so_far, out=so_far)
+        np.greater_equal(start[part], so_far, out=out[part])
+        latest = np.maximum(so_far[-1:], end[part][-1:])
 
 
 def _process_of(calls: Launching) -> npt.NDArray[Any] | None:

@@ -89,7 +89,7 @@ def inheritance(around: Enclosed, family: IterationFamily, *, phases: bool) -> I
     """Which iteration does each launch belong to, and how?"""
     calls = around.calls
     own, same_process = _places(calls, family)
-    iteration = _open_period(calls.start, family)
+    iteration = _open_period(calls, family)
     inside = (iteration >= 0) & (calls.start < family.range_ends[iteration]) & own
     several = another_thread_annotates(around.trace.ranges, family)
     allowed = own if several else same_process
@@ -124,11 +124,20 @@ def _places(calls: Launching, family: IterationFamily) -> tuple[Bools, Bools]:
     return own, same_process
 
 
-def _open_period(times: npt.NDArray[Any], family: IterationFamily) -> Int32s:
-    index = np.searchsorted(family.starts, times, side="right") - 1
-    if not len(family.ends):
-        return np.full(len(times), -1, dtype=np.int32)
-    return np.where(times < family.ends[index], index, -1).astype(np.int32)
+def _open_period(calls: Launching, family: IterationFamily) -> Int32s:
+    """Return the iteration whose period is open at each call; −1 for none.
+
+    The few periods are looked up among the many calls of each thread, which are in order.
+    """
+    index = np.full(len(calls), -1, dtype=np.int32)
+    numbers = np.arange(-1, len(family.starts), dtype=np.int32)
+    for part in calls.threads.values():
+        begin = np.searchsorted(calls.start[part], family.starts)
+        size = np.diff(begin, prepend=0, append=part.stop - part.start)
+        index[part] = np.repeat(numbers, size)
+    if len(family.ends):
+        index[calls.start >= family.ends[index]] = -1
+    return index
 
 
 def _serves_pipeline(around: Enclosed, own: Bools) -> Bools:

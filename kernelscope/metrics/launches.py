@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from kernelscope.metrics.intervals import sorting
 from kernelscope.trace import Array, Table, distinct, is_missing
 
 DENSE_FACTOR = 8
@@ -79,7 +80,7 @@ def _innermost_last(
     start = api_calls["start_ns"][order]
     if not (start[1:] < start[:-1]).any():
         return order, there
-    by_start = np.argsort(start, kind="stable")
+    by_start = sorting(start)
     return order[by_start], there[by_start]
 
 

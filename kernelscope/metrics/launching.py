@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.grouping import Key, group
+from kernelscope.metrics.intervals import sorting
 from kernelscope.metrics.launches import launch_rows
+from kernelscope.metrics.runs import expanded
 from kernelscope.trace import Table, Trace, is_missing
 
 Int32s = npt.NDArray[np.int32]
@@ -66,22 +68,20 @@ def launching(trace: Trace) -> Launching:
     launches = np.zeros(len(calls), dtype=np.bool_)
     for by in launched_by:
         launches[by[by >= 0]] = True
-    rows = np.flatnonzero(launches)
-    whose = group(calls["process_id"][rows], calls["thread_id"][rows])
-    parts = [rows if isinstance(part, slice) else rows[part] for part in whose.rows()]
+    keys, parts = _by_thread(calls, np.flatnonzero(launches))
     parts = [_by_start(part, calls["start_ns"]) for part in parts]
-    ordered = np.concatenate(parts) if parts else rows
+    ordered = np.concatenate([np.empty(0, dtype=np.int32), *parts])
     bounds = np.cumsum([0, *(len(part) for part in parts)]).tolist()
     number = np.full(len(calls) + 1, -1, dtype=np.int32)  # the spare last place stands for −1
     number[ordered] = np.arange(len(ordered), dtype=np.int32)
     kernel_row, copy_row = (_outside(by, own) for by in launched_by)
     start = calls["start_ns"][ordered].astype(np.int64, copy=False)
     return Launching(
-        rows=_outside(ordered.astype(np.int32), own),
+        rows=_outside(ordered, own),
         start=start,
         end=calls["end_ns"][ordered].astype(np.int64, copy=False),
         graph=_graph_launches(trace, calls, launched_by)[ordered],
-        threads={key: slice(*pair) for key, pair in zip(whose.keys, pairwise(bounds), strict=True)},
+        threads={key: slice(*pair) for key, pair in zip(keys, pairwise(bounds), strict=True)},
         kernel_call=number[launched_by[0]],
         copy_call=number[launched_by[1]],
         kernel_row=kernel_row,
@@ -104,10 +104,32 @@ def _outside(rows: Int32s, own: npt.NDArray[Any] | None) -> Int32s:
     return np.where(rows < 0, np.int32(-1), own[rows]).astype(np.int32)
 
 
-def _by_start(rows: npt.NDArray[Any], start: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _by_thread(calls: Table, rows: npt.NDArray[np.intp]) -> tuple[tuple[Key, ...], list[Int32s]]:
+    """Return the threads that made some calls, and the calls of each.
+
+    Calls are recorded thread by thread or by time, and a thread makes many in a row: stretches
+    of them are far fewer than calls.
+    """
+    process, thread = (
+        calls[name] if len(rows) == len(calls) else calls[name][rows]
+        for name in ("process_id", "thread_id")
+    )
+    new = np.ones(len(rows), dtype=np.bool_)
+    np.not_equal(process[1:], process[:-1], out=new[1:])
+    new[1:] |= thread[1:] != thread[:-1]
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(rows))
+    whose = group(process[first], thread[first])
+    narrow = rows.astype(np.int32)
+    return whose.keys, [
+        narrow[expanded(first[stretches], last[stretches])[1]] for stretches in whose.rows()
+    ]
+
+
+def _by_start(rows: Int32s, start: npt.NDArray[Any]) -> Int32s:
     times = start[rows]
     in_order = bool((times[1:] >= times[:-1]).all())
-    return rows if in_order else rows[np.argsort(times, kind="stable")]
+    return rows if in_order else rows[sorting(times)]
 
 
 def _graph_launches(trace: Trace, calls: Table, launched_by: list[Int32s]) -> Bools:
