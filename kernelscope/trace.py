@@ -85,6 +85,16 @@ def distinct(values: Array) -> Array:
     return ordered[new]
 
 
+def median(values: Array) -> float:
+    """Return the median, of an even number the mean of the middle two.
+
+    (`numpy.median` imports ``numpy.ma``, as `numpy.unique` does.)
+    """
+    ordered = np.sort(values)
+    below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return (float(below) + float(above)) / 2
+
+
 def absent(column: Column, rows: int) -> ColumnData:
     """Return a column of `rows` missing values that takes no memory."""
     if column.dtype == "category":

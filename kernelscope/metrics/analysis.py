@@ -178,7 +178,8 @@ def chosen_window(
 
 
 def _range_tables(trace: Trace, window: Window, attribution: Attribution) -> dict[str, Table]:
-    measured = measure_ranges(trace, window, attribution=attribution)
+    some = len(trace.ranges) > 0
+    measured = measure_ranges(trace, window, attribution=attribution) if some else None
     shared: dict[str, Any] = {"attribution": attribution, "measured": measured}
     return {
         "ranges": ranges(trace, window, **shared),

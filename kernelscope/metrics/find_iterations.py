@@ -21,7 +21,7 @@ from kernelscope.metrics.range_names import (
     occurring,
     users_names,
 )
-from kernelscope.trace import Trace
+from kernelscope.trace import Trace, median
 
 MIN_SCORE = 0.3
 """A family that scores less is not taken for the iterations."""
@@ -261,7 +261,7 @@ def repeats_in(inner: Candidate, outer: Candidate) -> int:
     per_outer = np.bincount(place[held], minlength=len(around.starts))
     if int((per_outer > 0).sum()) < NESTED_SHARE * len(per_outer):
         return 0
-    return max(int(np.median(per_outer)), 1)
+    return max(int(median(per_outer)), 1)
 
 
 def _order(candidate: Candidate) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids, launch_t
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
 from kernelscope.metrics.steady import figures
 from kernelscope.metrics.window import Window, whole
-from kernelscope.trace import Categorical, ColumnData, Table, Trace
+from kernelscope.trace import Categorical, ColumnData, Table, Trace, median
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -212,10 +212,10 @@ def _sequence_check(
     if unit is None:
         return None
     gaps = np.diff(unit.family.starts)
-    median = float(np.median(gaps)) if len(gaps) else None
+    typical = median(gaps) if len(gaps) else None
     same = agrees(family, unit.family)
     return SequenceCheck(
-        unit.family.folded_name, len(unit.family.starts), median, unit.confidence, same
+        unit.family.folded_name, len(unit.family.starts), typical, unit.confidence, same
     )
 
 

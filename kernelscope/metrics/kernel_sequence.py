@@ -20,7 +20,7 @@ from kernelscope.metrics.iteration_family import IterationFamily
 from kernelscope.metrics.kernel_names import is_communication
 from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids
 from kernelscope.metrics.range_families import device_span
-from kernelscope.trace import Table, Trace
+from kernelscope.trace import Table, Trace, median
 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
@@ -123,8 +123,8 @@ def agrees(markers: IterationFamily, unit: IterationFamily) -> bool:
     marked, repeated = len(markers.starts), len(unit.starts)
     if abs(marked - repeated) > max(1, AGREES_WITHIN * marked) or min(marked, repeated) < 2:
         return False
-    period = float(np.median(np.diff(markers.starts)))
-    return abs(float(np.median(np.diff(unit.starts))) - period) <= AGREES_WITHIN * period
+    period = median(np.diff(markers.starts))
+    return abs(median(np.diff(unit.starts)) - period) <= AGREES_WITHIN * period
 
 
 def busiest_stream(kernels: Table) -> npt.NDArray[np.intp]:
@@ -196,8 +196,8 @@ def _unit_of(symbols: UInt64s, contexts: UInt64s, places: Int64s, by_chance: flo
         place = int(places[attempt * len(places) // (ANCHORS_TRIED * 4)])
         anchors = _to_the_end(symbols, np.flatnonzero(contexts == contexts[place]))
         gaps = np.diff(anchors)
-        length = int(np.median(gaps))
-        if float(np.median(np.abs(gaps - length))) > 0.1 * length:
+        length = int(median(gaps))
+        if median(np.abs(gaps - length)) > 0.1 * length:
             continue
         covered = _covered(anchors, length, len(symbols))
         unit = _Unit(anchors, length, _explained(symbols, anchors, by_chance), covered)
@@ -213,7 +213,7 @@ def _covered(anchors: Int64s, length: int, count: int) -> float:
 
 def _to_the_end(symbols: UInt64s, anchors: Int64s) -> Int64s:
     """Add the units that begin in the last few places, which have no whole context."""
-    length = max(int(np.median(np.diff(anchors))), 1)
+    length = max(int(median(np.diff(anchors))), 1)
     more = np.arange(int(anchors[-1]) + length, len(symbols), length)
     more = more[more > len(symbols) - CONTEXT]
     if not len(more) or more[0] != anchors[-1] + length:

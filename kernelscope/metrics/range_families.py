@@ -17,7 +17,7 @@ from kernelscope.metrics.intervals import sorting
 from kernelscope.metrics.iteration_family import IterationFamily
 from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids
 from kernelscope.metrics.range_names import FoldedNames
-from kernelscope.trace import Table, Trace
+from kernelscope.trace import Table, Trace, median
 
 Int64s = npt.NDArray[np.int64]
 Float64s = npt.NDArray[np.float64]
@@ -120,7 +120,7 @@ def candidates(
     for index in best.tolist():
         family = _family(trace.ranges, grouped, period_end, index, names.folded)
         periods = family.ends - family.starts
-        typical = float(np.median(periods)) * len(periods)
+        typical = median(periods) * len(periods)
         itself = grouped.key[index][:2] in launches.threads
         values = float(score[index]), float(coverage[index]), float(regularity[index])
         found.append(Candidate(family, *values, typical, itself))

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelscope.trace import median
+
 Bools = npt.NDArray[np.bool_]
 
 MIN_PERIODS = 4
@@ -138,8 +140,8 @@ def figures(periods: npt.NDArray[Any]) -> SteadyFigures:
     """Return count, median, p5, p95 and mean of periods, shape (n,)."""
     if not len(periods):
         return SteadyFigures(0, None, None, None, None)
-    median, low, high = (float(q) for q in np.quantile(periods, (0.5, 0.05, 0.95)))
-    return SteadyFigures(len(periods), median, low, high, float(np.mean(periods)))
+    middle, low, high = (float(q) for q in np.quantile(periods, (0.5, 0.05, 0.95)))
+    return SteadyFigures(len(periods), middle, low, high, float(np.mean(periods)))
 
 
 def _strictly_below(limit: float) -> int:
@@ -149,8 +151,8 @@ def _strictly_below(limit: float) -> int:
 
 def _band(values: npt.NDArray[np.float64], spare: int) -> tuple[float, float]:
     """Return what is usual among `values`, if `spare` of them on either side may be outliers."""
-    middle = float(np.median(values))
-    spread = MAD_TO_DEVIATION * float(np.median(np.abs(values - middle)))
+    middle = median(values)
+    spread = MAD_TO_DEVIATION * median(np.abs(values - middle))
     reach = DEVIATIONS * max(spread, LEAST_DEVIATION * middle)
     low, high = middle - reach, middle + reach
     ordered = np.sort(values)
