@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.exports import KINDS, export
+from benchmarks.exports import KINDS, LARGEST, export
 from benchmarks.measuring import ROOT, ChildError, run
 from benchmarks.results import Results, load, save
 from benchmarks.rounds import measure
@@ -46,7 +46,7 @@ def _measured(options: argparse.Namespace) -> Results:
     with _folder(options.files) as folder:
         exports = []
         for kernels in options.kernels:
-            for kind in KINDS:
+            for kind in (each for each in KINDS if kernels <= LARGEST.get(each, kernels)):
                 _progress(f"export: {kind}, {kernels:,} kernels")
                 exports.append(export(folder, kind, kernels))
         series = measure(folder, exports, options.repeats, _progress)

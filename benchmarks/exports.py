@@ -18,6 +18,9 @@ KINDS = {
 }
 """Kind of export (:data:`benchmarks.plans.PLANS`) → what it holds."""
 
+LARGEST = {"operators": 1_000_000}
+"""Kind of export → the most kernels it is measured with; others have no limit."""
+
 GENERATION = "2025.5"
 _RANGES = "NVTX_EVENTS"
 

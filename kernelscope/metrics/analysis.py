@@ -18,7 +18,7 @@ from kernelscope.metrics.device_streams import streams
 from kernelscope.metrics.device_time import checks, device_processes, measure
 from kernelscope.metrics.device_time import devices as devices_
 from kernelscope.metrics.graph_kernels import graph_kernels
-from kernelscope.metrics.health import capture_cost, health
+from kernelscope.metrics.health import Finding, capture_cost, health
 from kernelscope.metrics.iteration_results import ITERATIONS, IterationSummary
 from kernelscope.metrics.iteration_window import window_of_iterations, window_of_range
 from kernelscope.metrics.iterations import iterations
@@ -26,6 +26,7 @@ from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shape
 from kernelscope.metrics.launch_times import launch_times
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
 from kernelscope.metrics.range_checks import range_checks
+from kernelscope.metrics.range_paths import range_paths
 from kernelscope.metrics.range_results import GRAPH_KERNELS, RANGES, RANGES_BY_NAME, UNATTRIBUTED
 from kernelscope.metrics.ranges import measure as measure_ranges
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
@@ -44,6 +45,9 @@ TABLES: tuple[TableSchema, ...] = (
     GRAPH_KERNELS,
 )
 """Every table of an analysis, in the order of a report."""
+
+MAX_RAW_PATHS = 100_000
+"""Digits in range names are folded where they would make more paths than this."""
 
 METRICS: dict[str, Callable[[Trace, Window], Table]] = {
     "kernels": kernels,
@@ -148,13 +152,16 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         ranks=ranks,
         cross_check=cross_check,
     )
-    tables = {"iterations": steps.rows} | _range_tables(chosen, window, attribution)
+    folded = _too_many_paths(chosen, attribution)
+    tables = {"iterations": steps.rows}
+    tables |= _range_tables(chosen, window, attribution, folded=folded)
     del launches, attribution  # as large as the trace
     tables |= {name: metric(chosen, window) for name, metric in METRICS.items()}
     tables |= _device_tables(trace, chosen, window)
     summed = range_checks(chosen, window, tables["ranges"], tables["unattributed"])
     tables["checks"] = stacked(tables["checks"], summed)
-    tables["health"] = health(chosen, whole_trace=trace)
+    notes = [_folded_ranges()] if folded else []
+    tables["health"] = health(chosen, whole_trace=trace, found_elsewhere=notes)
     return Analysis(trace.capture, window, tables, steps.summary)
 
 
@@ -177,13 +184,33 @@ def chosen_window(
     return whole(trace) if within is None else window_of_range(trace, within)
 
 
-def _range_tables(trace: Trace, window: Window, attribution: Attribution) -> dict[str, Table]:
+def _too_many_paths(trace: Trace, attribution: Attribution) -> bool:
+    """Return whether raw names would make more rows of ranges than anybody can use."""
+    return (
+        len(trace.ranges) > MAX_RAW_PATHS
+        and len(range_paths(trace.ranges, attribution.enclosed.nesting)) > MAX_RAW_PATHS
+    )
+
+
+def _folded_ranges() -> Finding:
+    return Finding(
+        "ranges_folded",
+        "info",
+        1,
+        f"There are more than {MAX_RAW_PATHS:,} distinct range paths: digits in their names are "
+        "folded ('step 12' is 'step #'). kernelscope ranges FILE --raw keeps them.",
+    )
+
+
+def _range_tables(
+    trace: Trace, window: Window, attribution: Attribution, *, folded: bool
+) -> dict[str, Table]:
     some = len(trace.ranges) > 0
     measured = measure_ranges(trace, window, attribution=attribution) if some else None
     shared: dict[str, Any] = {"attribution": attribution, "measured": measured}
     return {
-        "ranges": ranges(trace, window, **shared),
-        "ranges_by_name": ranges_by_name(trace, window, **shared),
+        "ranges": ranges(trace, window, folded=folded, **shared),
+        "ranges_by_name": ranges_by_name(trace, window, folded=folded, **shared),
         "unattributed": unattributed(trace, window, attribution=attribution),
         "graph_kernels": graph_kernels(trace, window, attribution=attribution),
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +59,9 @@ class Examined:
     lanes: frozenset[Lane]
 
 
-def health(trace: Trace, *, whole_trace: Trace | None = None) -> Table:
+def health(
+    trace: Trace, *, whole_trace: Trace | None = None, found_elsewhere: Sequence[Finding] = ()
+) -> Table:
     """Can this capture be trusted?
 
     Parameters
@@ -68,6 +70,8 @@ def health(trace: Trace, *, whole_trace: Trace | None = None) -> Table:
         The trace, or the chosen part of it.
     whole_trace : Trace, optional
         What `trace` is a part of: other processes on its GPUs are looked for there.
+    found_elsewhere : sequence of Finding
+        What other metrics have to say of their figures.
 
     Returns
     -------
@@ -82,6 +86,7 @@ def health(trace: Trace, *, whole_trace: Trace | None = None) -> Table:
     lanes = identity.lanes if everything is trace else identify(trace).lanes
     examined = Examined(trace, identity, everything, frozenset(lanes))
     found = [finding for examine in EXAMINATIONS for finding in examine(examined)]
+    found += found_elsewhere
     order = {"error": 0, "warning": 1, "info": 2}
     found.sort(key=lambda finding: order[finding.severity])
     columns: dict[str, ColumnData] = {

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
+from kernelscope.metrics import analysis
 from kernelscope.metrics.analysis import analyze
 from kernelscope.metrics.health import capture_cost, health
 from kernelscope.trace import Trace
@@ -109,3 +111,20 @@ def test_profiler_overhead_is_summed_inside_the_window() -> None:
     costly = trace.with_tables(overheads=build.table(trace.overheads.schema, rows))
     (row,) = capture_cost(costly).records()
     assert (row["name"], row["events"], row["total_ns"]) == ("flush", 1, 110 + 50)
+
+
+def test_too_many_raw_paths_are_folded_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million operator names would make JSON that nobody can load (USER_PAINS H)."""
+    rows = [
+        {"start_ns": start, "end_ns": start + 5, "process_id": 1, "thread_id": 1, "domain": "",
+         "style": "push_pop", "name": f"op_id = {start}", "closed": True}
+        for start in range(0, 100, 10)
+    ]  # fmt: skip
+    trace = launched(*range(1000, 1100, 10))
+    trace = trace.with_tables(ranges=build.table(trace.ranges.schema, rows))
+    assert len(analyze(trace).ranges) == 10
+    monkeypatch.setattr(analysis, "MAX_RAW_PATHS", 9)
+    found = analyze(trace)
+    assert found.ranges.texts("path") == ["op_id = #"]
+    assert found.ranges.values("instances") == [10]
+    assert "ranges_folded" in found.health.texts("code")
