@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -115,6 +115,18 @@ def selection(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def checked_samples(chosen: Mapping[str, Any]) -> None:
+    """Refuse ``--ranks`` alone: without the samples of a step there is no throughput.
+
+    Raises
+    ------
+    click.UsageError
+        If only one of the two was given.
+    """
+    if chosen.get("ranks") is not None and chosen.get("batch_size") is None:
+        raise click.UsageError("--ranks needs --batch-size: samples per iteration and rank.")
 
 
 def samples(command: Command) -> Command:

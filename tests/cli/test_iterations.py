@@ -69,6 +69,13 @@ def test_throughput_needs_a_batch_size(run: Run) -> None:
     assert made["iterations"]["throughput_per_s"] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("command", ["analyze", "iterations"])
+def test_ranks_alone_are_refused(run: Run, command: str) -> None:
+    outcome = run(command, SAMPLE, "--ranks", "4")
+    assert outcome.code == 2
+    assert "--ranks needs --batch-size" in outcome.err
+
+
 def test_a_family_can_be_named(run: Run) -> None:
     made = json.loads(run("iterations", SAMPLE, "--iteration", "forward", "--format", "json").out)
     assert (made["iterations"]["family"], made["iterations"]["source"]) == ("forward", "user")
