@@ -117,18 +117,35 @@ def selection(command: Command) -> Command:
     return command
 
 
+def needs_samples(
+    context: click.Context, _option: click.Parameter, ranks: int | None
+) -> int | None:
+    """Return the number of ranks, which says nothing alone.
+
+    Raises
+    ------
+    click.UsageError
+        If no batch size is given; it is read before.
+    """
+    if ranks is not None and context.params.get("batch_size") is None:
+        raise click.UsageError("--ranks is for the throughput, which needs --batch-size, too.")
+    return ranks
+
+
 def samples(command: Command) -> Command:
     """Add the options that a throughput needs."""
     for option in (
         click.option(
             "--batch-size",
             type=click.IntRange(min=1),
+            is_eager=True,
             metavar="N",
             help="Samples per iteration and rank, for the throughput.",
         ),
         click.option(
             "--ranks",
             type=click.IntRange(min=1),
+            callback=needs_samples,
             metavar="N",
             help="How many ranks train together, for the throughput.",
         ),
