@@ -9,7 +9,7 @@ import click
 
 from kernelscope.cli.allocator import keep_freed_memory
 from kernelscope.cli.formats import DEFAULT_TABLE, FORMATS, Request, checked, render
-from kernelscope.cli.options import checked_samples, samples, selection
+from kernelscope.cli.options import samples, selection
 from kernelscope.cli.output import emit
 from kernelscope.cli.progress import progress
 
@@ -92,7 +92,6 @@ def command(  # noqa: PLR0913 - click passes an argument per option
       kernelscope analyze trace.sqlite --format json --output trace.json
       kernelscope analyze trace.sqlite --format csv --output tables/
     """  # noqa: D301 - click wants the control character
-    checked_samples(chosen)
     request = Request(format_name, output, table, top, force)
     target = checked(request, file)
     keep_freed_memory()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kernelscope.cli.lists import listing, write
-from kernelscope.cli.options import checked_samples, samples, selection
+from kernelscope.cli.options import samples, selection
 from kernelscope.cli.output import destination
 from kernelscope.cli.progress import progress
 
@@ -35,7 +35,6 @@ def command(*, file: str, top: int, format_name: str, output: str | None, **chos
       kernelscope iterations trace.sqlite --iteration 'step *' --batch-size 64 --ranks 8
       kernelscope iterations trace.sqlite --format csv --output steps.csv
     """  # noqa: D301 - click wants the control character
-    checked_samples(chosen)
     target = destination(output, file)
     with progress(2) as step:
         step(f"Reading {os.path.basename(file)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
@@ -117,16 +117,19 @@ def selection(command: Command) -> Command:
     return command
 
 
-def checked_samples(chosen: Mapping[str, Any]) -> None:
-    """Refuse ``--ranks`` alone: without the samples of a step there is no throughput.
+def needs_samples(
+    context: click.Context, _option: click.Parameter, ranks: int | None
+) -> int | None:
+    """Return the number of ranks, which says nothing alone.
 
     Raises
     ------
     click.UsageError
-        If only one of the two was given.
+        If no batch size is given; it is read before.
     """
-    if chosen.get("ranks") is not None and chosen.get("batch_size") is None:
-        raise click.UsageError("--ranks needs --batch-size: samples per iteration and rank.")
+    if ranks is not None and context.params.get("batch_size") is None:
+        raise click.UsageError("--ranks is for the throughput, which needs --batch-size, too.")
+    return ranks
 
 
 def samples(command: Command) -> Command:
@@ -135,12 +138,14 @@ def samples(command: Command) -> Command:
         click.option(
             "--batch-size",
             type=click.IntRange(min=1),
+            is_eager=True,
             metavar="N",
             help="Samples per iteration and rank, for the throughput.",
         ),
         click.option(
             "--ranks",
             type=click.IntRange(min=1),
+            callback=needs_samples,
             metavar="N",
             help="How many ranks train together, for the throughput.",
         ),

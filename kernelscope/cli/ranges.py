@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import click
@@ -27,10 +28,15 @@ from kernelscope.cli.progress import progress
 @click.option(
     "--path",
     metavar="PATH",
-    help="Only ranges at this path and inside it, globs allowed: 'step # > forward'.",
+    help="Only ranges at this path and inside it, globs allowed: 'step #/forward', or with ' > '.",
 )
 @click.option("--match", metavar="REGEX", help="Only ranges in whose name this is found.")
-@click.option("--raw", is_flag=True, help="Keep digits in names: 'step 1', 'step 2' and so on.")
+@click.option(
+    "--raw/--fold",
+    default=None,
+    help="Keep digits in names ('step 1', 'step 2'), or fold them ('step #'). Text and markdown "
+    "fold them unless --path or --match names a digit; data formats keep them.",
+)
 @click.option(
     "--nsys-rule",
     "strict",
@@ -54,7 +60,7 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     by: str,
     path: str | None,
     match: str | None,
-    raw: bool,
+    raw: bool | None,
     lint: bool,
     **chosen: Any,
 ) -> int:
@@ -67,12 +73,15 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     \b
     Examples:
       kernelscope ranges trace.sqlite --tree
-      kernelscope ranges trace.sqlite --path 'step # > forward'
+      kernelscope ranges trace.sqlite --path 'step #/forward' --only steady
       kernelscope ranges trace.sqlite --by name --match attention
       kernelscope ranges trace.sqlite --lint
     """  # noqa: D301 - click wants the control character
     if by == "name" and (tree or path is not None):
         raise click.UsageError("--tree and --path go with --by path.")
+    if chosen["strict"] and chosen["process_ranges"]:
+        raise click.UsageError("--nsys-rule leaves no choice: nsys knows no --process-ranges.")
+    folded = _folds(format_name, path, match) if raw is None else not raw
     target = destination(output, file)
     with progress(2) as step:
         step(f"Reading {os.path.basename(file)}")
@@ -83,8 +92,8 @@ def command(  # noqa: PLR0913 - click passes an argument per option
 
         trace = read(file)
         step("Computing")
-        view = range_view(trace, by_name=by == "name", folded=not raw, **chosen)
-        rows = matching(view.table, path=path, match=match)
+        view = range_view(trace, by_name=by == "name", folded=folded, **chosen)
+        rows = matching(view.table, path=path, match=match, around=tree)
         rows = range_tree(rows) if tree else rows
     write(
         format_name,
@@ -95,3 +104,9 @@ def command(  # noqa: PLR0913 - click passes an argument per option
         table=view.findings if lint else rows,
     )
     return 0
+
+
+def _folds(format_name: str, path: str | None, match: str | None) -> bool:
+    """Return whether people look, who are spared digits that they did not ask for."""
+    named = re.search(r"[0-9]|\\d", f"{path or ''}{match or ''}")
+    return format_name in ("text", "markdown") and named is None

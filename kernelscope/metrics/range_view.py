@@ -111,7 +111,9 @@ def range_view(  # noqa: PLR0913 - what the command line offers
     )
 
 
-def matching(table: Table, *, path: str | None = None, match: str | None = None) -> Table:
+def matching(
+    table: Table, *, path: str | None = None, match: str | None = None, around: bool = False
+) -> Table:
     """Return the rows of some paths and names.
 
     Parameters
@@ -119,9 +121,12 @@ def matching(table: Table, *, path: str | None = None, match: str | None = None)
     table : Table
         Rows of ranges.
     path : str, optional
-        A path of globs, ``step # > forward``; what lies inside it is kept, too.
+        A path of names or globs, ``step # > forward`` or ``step #/forward``; what lies inside
+        it is kept, too.
     match : str, optional
         A regular expression to be found in the name.
+    around : bool
+        Whether to keep the ranges around those of that name, as a tree needs.
 
     Raises
     ------
@@ -130,8 +135,9 @@ def matching(table: Table, *, path: str | None = None, match: str | None = None)
     """
     kept = np.ones(len(table), dtype=np.bool_)
     if path is not None:
-        wanted = [part.strip() for part in path.split(">")]
+        wanted = _parts(path)
         kept &= _by_code(table, "path", lambda text: _begins(text.split(SEPARATOR), wanted))
+        kept |= _by_code(table, "path", lambda text: _is_named(text.split(SEPARATOR), path))
     if match is not None:
         try:
             pattern = re.compile(match)
@@ -139,16 +145,42 @@ def matching(table: Table, *, path: str | None = None, match: str | None = None)
             raise SelectionError(f"--match {match!r} is no regular expression: {error}.") from None
         kept &= _by_code(table, "name", lambda text: pattern.search(text) is not None)
     if not kept.any() and len(table):
-        names = table.categories("name")
-        asked = match if match is not None else (path or "").split(">")[-1].strip()
+        names = {name for name in table.texts("name") if name}
+        asked = match if match is not None else _parts(path or "")[-1]
         raise SelectionError(f"No range matches {asked!r}.", nearest(asked, names))
-    return table.take(kept)
+    return table.take(kept | _around(table, kept) if around and match is not None else kept)
+
+
+def _parts(path: str) -> list[str]:
+    """Return the names of a path as reports print it, or as ``--range`` takes it."""
+    return [part.strip() for part in path.split(">" if ">" in path else "/")]
 
 
 def _begins(names: Sequence[str], wanted: Sequence[str]) -> bool:
     return len(names) >= len(wanted) and all(
-        fnmatchcase(name, glob) for name, glob in zip(names, wanted, strict=False)
+        name == glob or fnmatchcase(name, glob) for name, glob in zip(names, wanted, strict=False)
     )
+
+
+def _is_named(names: Sequence[str], path: str) -> bool:
+    """Return whether a path, or one around it, is written so, whatever its names hold."""
+    return any(
+        between.join(names[:count]) == path
+        for count in range(1, len(names) + 1)
+        for between in (" > ", "/")
+    )
+
+
+def _around(table: Table, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which rows are ranges around the kept ones."""
+    columns = (table.texts("path"), table.texts("domain"), table["process_id"].tolist())
+    places = [(text or "", *where) for text, *where in zip(*columns, strict=True)]
+    outer = set()
+    for row in np.flatnonzero(kept).tolist():
+        text, *where = places[row]
+        names = text.split(SEPARATOR)
+        outer |= {(SEPARATOR.join(names[:count]), *where) for count in range(1, len(names))}
+    return np.array([place in outer for place in places], dtype=np.bool_)
 
 
 def _by_code(table: Table, column: str, holds: Callable[[str], bool]) -> npt.NDArray[np.bool_]:

@@ -50,7 +50,7 @@ def document(analysis: Analysis) -> Row:
     result["iterations"] = iterations(analysis.iteration_summary, analysis.tables["iterations"])
     result["ranges"] = paths(analysis.tables["ranges"])
     result["ranges_by_name"] = records(analysis.tables["ranges_by_name"])
-    result["unattributed"] = unattributed(analysis.tables["unattributed"])
+    result["unattributed"] = unattributed(analysis.capture, analysis.tables["unattributed"])
     result["graph_kernels"] = paths(analysis.tables["graph_kernels"])
     return result
 
@@ -68,7 +68,7 @@ def ranges_document(view: RangeView, rows: Table) -> Row:
     return _head(view.capture, view.window) | {
         "kernel_ns": view.kernel_ns,
         **({"ranges": paths(rows)} if by_path else {"ranges_by_name": records(rows)}),
-        "unattributed": unattributed(view.unattributed),
+        "unattributed": unattributed(view.capture, view.unattributed),
         "findings": records(view.findings),
     }
 
@@ -108,8 +108,13 @@ def paths(table: Table) -> list[Row]:
     return rows
 
 
-def unattributed(table: Table) -> Row:
-    """Return the kernels that lie in no range at all, with reasons, and those of each domain."""
+def unattributed(what: Capture, table: Table) -> Row | None:
+    """Return the kernels that lie in no range at all, with reasons, and those of each domain.
+
+    None where no ranges were recorded: that no range holds a kernel then says nothing of it.
+    """
+    if "ranges" not in what.recorded:
+        return None
     rows = records(table)
     nowhere = [row for row in rows if row["domain"] is None]
     return {

@@ -18,7 +18,12 @@ _LEAST_NAME = 40
 _NO_BREAK = "\u00a0"
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[nµm]?s|%|[KMGT]?i?B(?:/s)?)(?:\W|$))")
 
-_ASCII = str.maketrans("█▓▒▚▞░▪·─–—…µ×→≥≤✓✗", "#%&@=+o.---~ux>><vx")
+_ASCII = str.maketrans(
+    "█▓▒▚▞░▪·─–—…µ×→≥≤✓✗" + "▁▂▃▄▅▆▇" + "│├└",
+    "#%&@=+o.---~ux>><vx" + "_.:-=+*" + "|+`",
+)
+_LEAST_LEAF = 12
+"""A branch of a tree that leaves its name less than this is cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,56 @@ def grid(page: Page, figures: Sequence[Figures], header: str, names: Sequence[st
         if own_line:
             lines.append(Text(" " * _GAP + name))
     return lines
+
+
+def outline(
+    page: Page, figures: Sequence[Figures], header: str, names: Sequence[tuple[str, str]]
+) -> list[Text]:
+    """Return rows that begin with a name at its place in a tree, and end in figures.
+
+    A tree stays whole on a narrow page: no name ever goes to a line of its own.
+
+    Parameters
+    ----------
+    page : Page
+        Width of the page; optional figures make room for the names.
+    figures : sequence of Figures
+        Columns of equal length.
+    header : str
+        The header of the names.
+    names : sequence of (str, str)
+        The branch that leads to each name, and the name; only the name is shortened.
+    """
+    names = [(branch, printable(name)) for branch, name in names]
+    longest = max(cell_len(branch + name) for branch, name in [("", header), *names])
+    kept = _fitting(page.width - min(_LEAST_NAME, longest), figures)
+    while len(kept) > 1 and _total_width(kept) + _LEAST_LEAF > page.width:
+        kept = kept[:-1]
+    room = min(longest, page.width - _total_width(kept))
+    lines = [_outlined([column.header for column in kept], kept, ("", header), room, "dim")]
+    for index, name in enumerate(names):
+        lines.append(_outlined([column.texts[index] for column in kept], kept, name, room))
+    return lines
+
+
+def _outlined(
+    cells: Sequence[str],
+    figures: Sequence[Figures],
+    name: tuple[str, str],
+    room: int,
+    style: str = "",
+) -> Text:
+    branch, text = name
+    if len(branch) + min(cell_len(text), _LEAST_LEAF) > room:
+        branch = f"…{branch[-3:]}"
+    text = shorten(text, room - len(branch))
+    line = Text.assemble((branch, "dim"), (text, style))
+    line.append(" " * (room - cell_len(branch + text)))
+    for cell, column in zip(cells, figures, strict=True):
+        blanks = " " * (_GAP + column.width - cell_len(cell))
+        line.append(blanks + cell, style=style or column.style)
+    line.rstrip()
+    return line
 
 
 def _fitting(width: int, figures: Sequence[Figures]) -> list[Figures]:

@@ -52,10 +52,11 @@ def _figures(rows: Table) -> list[Figures]:
         Figures("range", units.durations(plain(rows, "range_ns")), 2),
         Figures("outside", units.durations(plain(rows, "outside_ns")), 1),
         Figures("busy", units.texts(shares, "ratio")),
+        Figures("kernel time", units.durations(plain(rows, "kernel_in_window_ns")), 5),
         Figures("attributed", units.durations(plain(rows, "attributed_ns")), 3),
-        Figures("spill", units.durations(plain(rows, "spill_ns")), 5),
+        Figures("spill", units.durations(plain(rows, "spill_ns")), 6),
         Figures("kernels", units.texts(plain(rows, "kernels"), "count"), 4),
-        Figures("launches", units.texts(plain(rows, "launches"), "count"), 6),
+        Figures("launches", units.texts(plain(rows, "launches"), "count"), 7),
         Figures("state", [state or "" for state in rows.texts("state")]),
     ]
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from rich.text import Text
 
 from kernelscope import units
+from kernelscope.metrics.range_paths import SEPARATOR
 from kernelscope.metrics.range_view import RangeView
-from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
+from kernelscope.report.layout import Figures, Page, grid, heading, outline, paragraph
 from kernelscope.report.rows import plain
 from kernelscope.report.text import header
 from kernelscope.report.text_lists import more
@@ -41,14 +43,11 @@ def page_of(
     lines = header(view.capture, view.window, page)
     if lint:
         return lines + _findings(view, page)
-    shown = rows.take(np.arange(page.shown(len(rows))))
     note = f"shares of kernel time, {units.duration(view.kernel_ns)}" if view.kernel_ns else ""
-    names = _tree(shown) if tree else _names(shown)
     return [
         *lines,
         *heading(page, "NVTX ranges", note),
-        *grid(page, _figures(shown, view.kernel_ns), "range", names),
-        *more(page, len(shown), len(rows), "range", "--top 0 shows all"),
+        *(_tree if tree else _list)(rows, view.kernel_ns, page),
         *outside(view.unattributed, view.kernel_ns, page),
     ]
 
@@ -60,8 +59,76 @@ def _findings(view: RangeView, page: Page) -> list[Text]:
     for row in view.findings.records():
         example = f" For example {row['example']!r}." if row["example"] else ""
         mark = _MARKS.get(row["severity"], "- ")
-        lines += paragraph(page, f"{row['code']}: {row['message']}{example}", mark=mark)
+        share = "" if row["share"] is None else f", {units.ratio(row['share'])}"
+        found = f"{row['code']} ({units.count(row['count'])}{share})"
+        lines += paragraph(page, f"{found}: {row['message']}{example}", mark=mark)
     return lines
+
+
+def _list(rows: Table, kernel_ns: int, page: Page) -> list[Text]:
+    shown = rows.take(np.arange(page.shown(len(rows))))
+    return [
+        *grid(page, _figures(shown, kernel_ns), "range", _names(shown)),
+        *more(page, len(shown), len(rows), "range", "--top 0 shows all"),
+    ]
+
+
+def _tree(rows: Table, kernel_ns: int, page: Page) -> list[Text]:
+    """Return the rows under the lines of a tree; of each range, as many as the page shows."""
+    entries = tree_rows(rows, page)
+    shown = rows.take(np.array([row for _, row in entries if row >= 0], dtype=np.intp))
+    whole, own = iter(_names(shown)), iter(shown.texts("name"))
+    named: list[tuple[str, str]] = []
+    branches = stems([level for level, _ in entries])
+    for branch, (level, row) in zip(branches, entries, strict=True):
+        if row < 0:
+            named.append((branch, f"… {units.count(-row)} more"))
+        else:  # what stands at the top says where it is, and whose
+            names = next(whole), next(own) or "(no name)"
+            named.append((branch, names[1] if level else names[0]))
+    figures = [_spread(each, entries) for each in _figures(shown, kernel_ns)]
+    return outline(page, figures, "range", named)
+
+
+def tree_rows(rows: Table, page: Page) -> list[tuple[int, int]]:
+    """Return the lines of a tree: how far each is indented, and its row.
+
+    Parameters
+    ----------
+    rows : Table
+        In the order of a tree; rows without their parent stand at the top.
+    page : Page
+        Of each range, as many ranges inside it are shown as the page has rows; a line whose row
+        is below 0 stands for that many others.
+    """
+    children: dict[int, list[int]] = {}
+    above: list[tuple[int, str]] = []
+    kinds = [rows.texts("domain"), rows.texts("style"), plain(rows, "process_id")]
+    for row, (text, *kind) in enumerate(zip(rows.texts("path"), *kinds, strict=True)):
+        place = f"{kind!r}{text}"
+        while above and not place.startswith(above[-1][1] + SEPARATOR):
+            above.pop()
+        children.setdefault(above[-1][0] if above else -1, []).append(row)
+        above.append((row, place))
+    entries: list[tuple[int, int]] = []
+    left = [(0, row) for row in _cut(children.get(-1, []), page)][::-1]
+    while left:
+        level, row = left.pop()
+        entries.append((level, row))
+        if row >= 0:
+            left += [(level + 1, each) for each in _cut(children.get(row, []), page)][::-1]
+    return entries
+
+
+def _cut(rows: list[int], page: Page) -> list[int]:
+    shown = page.shown(len(rows))
+    return rows if shown == len(rows) else [*rows[:shown], shown - len(rows)]
+
+
+def _spread(column: Figures, entries: Sequence[tuple[int, int]]) -> Figures:
+    """Return the column with a blank where a line stands for what is left out."""
+    texts = iter(column.texts)
+    return replace(column, texts=[next(texts) if row >= 0 else "" for _, row in entries])
 
 
 def _figures(rows: Table, kernel_ns: int) -> list[Figures]:
@@ -88,13 +155,8 @@ def _inherited(rows: Table) -> list[int]:
 
 def _names(rows: Table) -> list[str]:
     column = "path" if "path" in rows.schema.names else "name"
-    return labels(plain(rows, column), rows.texts("domain"), plain(rows, "process_id"))
-
-
-def _tree(rows: Table) -> list[str]:
-    """Return names indented by depth, with the lines of a tree before them."""
-    names = labels(rows.texts("name"), rows.texts("domain"), plain(rows, "process_id"))
-    return [stem + name for stem, name in zip(stems(plain(rows, "depth")), names, strict=True)]
+    kinds = rows.texts("domain"), plain(rows, "process_id"), rows.texts("style")
+    return labels(plain(rows, column), *kinds)
 
 
 def stems(depths: Sequence[int]) -> list[str]:

@@ -41,7 +41,10 @@ def iterations(analysis: Analysis, page: Page) -> list[Text]:
     """How long does each training iteration take?"""
     summary = analysis.iteration_summary
     if summary.family is None:
-        return []
+        if "ranges" not in analysis.capture.recorded:
+            return []  # health says that, and how to record them
+        said = " ".join(("None were found.", *summary.notes))
+        return [*heading(page, "Training iterations"), *paragraph(page, said)]
     return [*summary_lines(summary, analysis.tables["iterations"], page)]
 
 
@@ -145,9 +148,14 @@ def ranges(analysis: Analysis, page: Page) -> list[Text]:
 
 
 def folded(table: Table) -> list[dict[str, Any]]:
-    """Return ranges with digits in their names folded: sums of the rows that become one."""
+    """Return ranges with digits in their names folded: sums of the rows that become one.
+
+    Only push/pop ranges are: a kernel lies in one of each depth. Others may overlap, so that
+    their sum would count a kernel twice; they keep their names.
+    """
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    parts = {text: tuple(map(fold, text.split(SEPARATOR))) for text in table.categories("path")}
+    raw = {text: tuple(text.split(SEPARATOR)) for text in table.categories("path")}
+    parts = {text: tuple(map(fold, names)) for text, names in raw.items()}
     summed = ("instances", "host_ns", "kernel_ns", "self_kernel_ns")
     columns = zip(
         table.texts("path"),
@@ -156,30 +164,43 @@ def folded(table: Table) -> list[dict[str, Any]]:
         strict=True,
     )
     for path, domain, style, process, *values in columns:
-        names = parts[path or ""]
+        names = (parts if style == "push_pop" else raw)[path or ""]
         key = (names, domain, style, process)
-        where = {"path": names, "domain": domain, "process_id": process}
+        where = {"path": names, "domain": domain, "process_id": process, "style": style}
         row = rows.setdefault(key, {**where, **dict.fromkeys(summed, 0)})
         for name, value in zip(summed, values, strict=True):
             row[name] = None if value is None or row[name] is None else row[name] + value
     return sorted(rows.values(), key=lambda row: (-row["kernel_ns"], -row["host_ns"]))
 
 
+_TELL_APART = ("domain", "process_id", "style")
+_STYLES = {"start_end": "start/end", "crossing": "crossing"}
+
+
 def _labels(rows: list[dict[str, Any]]) -> list[str]:
     names = [" > ".join(row["path"]) for row in rows]
-    return labels(names, *([row[key] for row in rows] for key in ("domain", "process_id")))
+    return labels(names, *([row[key] for row in rows] for key in _TELL_APART))
 
 
 def labels(
-    names: Sequence[str | None], domains: Sequence[str | None], processes: Sequence[int | None]
+    names: Sequence[str | None],
+    domains: Sequence[str | None],
+    processes: Sequence[int | None],
+    styles: Sequence[str | None] = (),
 ) -> list[str]:
-    """Return names with their domain, and with their process where there are several."""
+    """Return names with their domain, their process where there are several, and their style.
+
+    Most ranges are push/pop, which goes without saying.
+    """
     several = len(set(processes)) > 1
     return [
         (name or "(no name)")
         + (f"  [{domain}]" if domain else "")
         + (f"  [process {process}]" if several and process is not None else "")
-        for name, domain, process in zip(names, domains, processes, strict=True)
+        + (f"  [{_STYLES[style]}]" if style in _STYLES else "")
+        for name, domain, process, style in zip(
+            names, domains, processes, styles or [None] * len(names), strict=True
+        )
     ]
 
 

@@ -22,16 +22,24 @@ def render(document: dict[str, Any]) -> str:
     return json_text("".join(_lines(document)))
 
 
-def _lines(document: dict[str, Any]) -> Iterator[str]:
+def _lines(document: dict[str, Any], indent: str = "  ") -> Iterator[str]:
     encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     start = "{\n"
     for key, value in document.items():
-        yield f"{start}  {encode(key)}: "
+        yield f"{start}{indent}{encode(key)}: "
         start = ",\n"
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            yield "[\n    "
-            yield ",\n    ".join(map(encode, value))
-            yield "\n  ]"
+        if _is_rows(value):
+            yield f"[\n{indent}  "
+            yield f",\n{indent}  ".join(map(encode, value))
+            yield f"\n{indent}]"
+        elif isinstance(value, dict) and any(map(_is_rows, value.values())):
+            yield from _lines(value, f"{indent}  ")
         else:
             yield encode(value)
-    yield "\n}\n" if document else "{}\n"
+    outer = indent[2:]
+    yield f"\n{outer}}}" if document else "{}"
+    yield "" if outer else "\n"
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)

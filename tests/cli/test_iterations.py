@@ -73,7 +73,7 @@ def test_throughput_needs_a_batch_size(run: Run) -> None:
 def test_ranks_alone_are_refused(run: Run, command: str) -> None:
     outcome = run(command, SAMPLE, "--ranks", "4")
     assert outcome.code == 2
-    assert "--ranks needs --batch-size" in outcome.err
+    assert "needs --batch-size" in outcome.err
 
 
 def test_a_family_can_be_named(run: Run) -> None:
@@ -112,3 +112,18 @@ def test_the_story_of_the_baseline(run: Run) -> None:
     out = run("iterations", trace, "--cross-check").out.replace("\n", " ")
     for words in ("59 × 'step #'", "median 245.6 ms", "mean 764.9 ms", "not steady", "agrees with"):
         assert words in out
+
+
+@pytest.mark.parametrize("command", ["analyze", "iterations"])
+def test_ranks_alone_give_no_throughput(run: Run, command: str) -> None:
+    assert "needs --batch-size" in run(command, SAMPLE, "--ranks", "2").err
+    assert run(command, SAMPLE, "--ranks", "2", "--batch-size", "8").code == 0
+
+
+def test_the_blocks_of_step_times_have_an_ascii_form(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelscope.cli.lists.in_unicode", lambda: False)
+    (line,) = [each for each in run("iterations", SAMPLE).out.splitlines() if "step times" in each]
+    assert "?" not in line
+    assert "#" in line

@@ -25,7 +25,7 @@ def test_direct_work_is_that_of_the_plan(run: Run) -> None:
     """What the plan launched inside each range, without inheritance, path by path."""
     answers = json.loads(SAMPLE.with_suffix(".answers.json").read_text(encoding="utf-8"))
     planned = {(tuple(r["path"]), r["domain"]): r for r in answers["ranges"]}
-    ours = {(tuple(r["path"]), r["domain"]): r for r in rows(run, "--raw", "--nsys-rule")}
+    ours = {(tuple(r["path"]), r["domain"]): r for r in rows(run, "--nsys-rule")}
     assert ours.keys() == planned.keys()
     for key, row in ours.items():
         expected = planned[key]
@@ -36,21 +36,23 @@ def test_direct_work_is_that_of_the_plan(run: Run) -> None:
 
 
 def test_inherited_work_belongs_to_the_iteration_and_the_phase(run: Run) -> None:
-    folded = {" > ".join(row["path"]): row for row in rows(run)}
+    folded = {" > ".join(row["path"]): row for row in rows(run, "--fold")}
     assert folded["iteration #"]["attribution"]["inherited"] > 0
     assert folded["iteration # > backward"]["kernels"] == 12 * 86
 
 
 def test_a_path_holds_what_lies_inside_it(run: Run) -> None:
-    names = {" > ".join(row["path"]) for row in rows(run, "--path", "iteration # > forw*")}
+    found = rows(run, "--fold", "--path", "iteration # > forw*")
+    names = {" > ".join(row["path"]) for row in found}
     assert "iteration # > forward" in names
     assert "iteration # > forward > layer#.#" in names
     assert all(name.startswith("iteration # > forward") for name in names)
 
 
 def test_a_name_is_found_by_a_regular_expression(run: Run) -> None:
-    assert {row["name"] for row in rows(run, "--match", "^(conv|fc)")} == {"conv#", "fc"}
-    assert {row["name"] for row in rows(run, "--by", "name", "--match", "layer")} == {"layer#.#"}
+    assert {row["name"] for row in rows(run, "--match", "^(conv|fc)")} == {"conv1", "fc"}
+    found = rows(run, "--by", "name", "--match", "layer", "--fold")
+    assert {row["name"] for row in found} == {"layer#.#"}
 
 
 @pytest.mark.parametrize(
@@ -62,6 +64,7 @@ def test_a_name_is_found_by_a_regular_expression(run: Run) -> None:
         (("--by", "name", "--tree"), "go with --by path"),
         (("--range", "forwrad"), "Did you mean 'forward'?"),
         (("--process", "1"), "no process 1"),
+        (("--nsys-rule", "--process-ranges"), "leaves no choice"),
     ],
 )
 def test_mistakes_are_answered(run: Run, options: tuple[str, ...], says: str) -> None:
@@ -78,14 +81,65 @@ def test_the_tree_shows_what_lies_in_what(run: Run) -> None:
 
 
 def test_the_rule_of_nsys_inherits_nothing(run: Run) -> None:
-    strict = {" > ".join(row["path"]): row for row in rows(run, "--nsys-rule")}
+    strict = {" > ".join(row["path"]): row for row in rows(run, "--nsys-rule", "--fold")}
     assert strict["iteration #"]["attribution"]["inherited"] == 0
     assert strict["iteration #"]["kernels"] == 12 * 74
 
 
+def test_digits_are_folded_for_people_unless_they_are_asked_for(run: Run) -> None:
+    assert "iteration #" in run("ranges", SAMPLE).out
+    assert "iteration #" in run("ranges", SAMPLE, "--format", "markdown").out
+    assert "iteration 7" in run("ranges", SAMPLE, "--raw").out
+    assert "layer1.0" in run("ranges", SAMPLE, "--match", r"layer\d").out
+    one = run("ranges", SAMPLE, "--path", "iteration 7").out
+    assert "iteration 7 > forward" in one
+    assert "iteration 1" not in one
+
+    assert ["iteration 7"] in [row["path"] for row in rows(run)]
+    assert ["iteration #"] in [row["path"] for row in rows(run, "--fold")]
+
+
+def test_json_holds_what_analyze_holds(run: Run) -> None:
+    whole = json.loads(run("analyze", SAMPLE, "--format", "json").out)
+    assert whole["ranges"] == rows(run)
+    assert whole["ranges_by_name"] == rows(run, "--by", "name")
+
+
+def test_a_path_is_written_as_reports_print_it_or_as_range_takes_it(run: Run) -> None:
+    found = rows(run, "--path", "iteration 7/forward")
+    assert found == rows(run, "--path", "iteration 7 > forward")
+    assert all(row["path"][:2] == ["iteration 7", "forward"] for row in found)
+
+
+def test_a_part_of_the_tree_keeps_what_stands_around_it(run: Run) -> None:
+    lines = run("ranges", SAMPLE, "--tree", "--match", "^loss$").out.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("range "))
+    assert [line[:12].rstrip() for line in lines[start + 1 :]] == [
+        "iteration #",
+        "└─ forward",
+        "   └─ loss",
+    ]
+
+    lines = run("ranges", SAMPLE, "--tree", "--path", "iteration #/forward").out.splitlines()
+    assert any(line.startswith("iteration # > forward ") for line in lines)
+    assert any(line.startswith("├─ layer#.# ") for line in lines)
+
+
+def test_every_range_of_a_tree_shows_its_largest(run: Run) -> None:
+    lines = run("ranges", SAMPLE, "--tree", "--top", "2").out.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("range "))
+    assert [line.split("  ")[0] for line in lines[start + 1 :] if line[0] in "├└i…"] == [
+        "iteration #",
+        "├─ backward",
+        "├─ forward",
+        "└─ … 2 more",
+        "… 1 more",
+    ]
+
+
 def test_lint_tells_of_ranges_without_kernels(run: Run) -> None:
     out = run("ranges", SAMPLE, "--lint").out
-    assert "nvtx_no_work" in out
+    assert "nvtx_no_work (1, 4.8 %)" in out
     assert "nvtx_unattributed" not in out  # every kernel belongs to an iteration
 
 

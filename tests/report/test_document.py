@@ -160,7 +160,7 @@ EXPECTED: dict[str, Any] = {
     },
     "ranges": [],
     "ranges_by_name": [],
-    "unattributed": {"kernels": 0, "total_ns": 0, "reasons": [], "by_domain": []},
+    "unattributed": None,
     "graph_kernels": [],
 }
 
@@ -179,6 +179,7 @@ def test_the_json_is_the_document() -> None:
 def test_a_path_is_a_list_of_names_and_what_lies_in_no_range_has_reasons() -> None:
     made = document(
         analysis(
+            Capture("x", "nsys", recorded=("kernels", "ranges")),
             ranges=[{"path": "step 1\x1fforward > not a path", "name": "forward > not a path"}],
             unattributed=[
                 {"reason": "no_launch_row", "kernels": 2, "total_ns": 30},
@@ -268,3 +269,27 @@ def test_a_hundred_thousand_rows_are_quick() -> None:
     text = to_json.render(document(analysis(kernels=rows)))
 
     assert text.count("\n") > 100_000
+
+
+def test_rows_inside_an_object_have_a_line_each_too() -> None:
+    inner = {"count": 2, "rows": [{"a": 1}, {"a": 2}], "none": []}
+    text = to_json.render({"before": {}, "inner": inner, "after": 1})
+
+    assert json.loads(text) == {"before": {}, "inner": inner, "after": 1}
+    assert text.splitlines()[3:9] == [
+        '    "count": 2,',
+        '    "rows": [',
+        '      {"a": 1},',
+        '      {"a": 2}',
+        "    ],",
+        '    "none": []',
+    ]
+
+
+def test_kernels_outside_ranges_are_unknown_where_none_were_recorded() -> None:
+    outside = [{"reason": "no_range_on_thread", "kernels": 2, "total_ns": 5}]
+    recorded = Capture("x", "nsys", recorded=("kernels", "ranges"))
+
+    assert document(analysis(unattributed=outside))["unattributed"] is None
+    found = document(analysis(recorded, unattributed=outside))["unattributed"]
+    assert (found["kernels"], found["reasons"]) == (2, outside)
