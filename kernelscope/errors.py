@@ -68,6 +68,9 @@ class OutputError(KernelscopeError):
     """The result cannot be written where it was asked to go."""
 
 
+_LONGEST_NAME = 80
+
+
 def nearest(name: str, known: Iterable[str], limit: int = 5) -> str:
     """Return a hint that names what is closest to a mistyped `name`.
 
@@ -87,8 +90,12 @@ def nearest(name: str, known: Iterable[str], limit: int = 5) -> str:
     """
     names = sorted(set(known))
     folded = {each.casefold(): each for each in names}
-    close = [folded[each] for each in difflib.get_close_matches(name.casefold(), folded, n=1)]
-    start = f"Did you mean {close[0]!r}? " if close else ""
-    more = ", …" if len(names) > limit and not close else ""
-    shown = names if close or len(names) <= limit else names[:limit]
-    return f"{start}Known: {', '.join(shown)}{more}."
+    close = difflib.get_close_matches(name.casefold(), folded, n=limit)
+    start = f"Did you mean {_short(folded[close[0]])!r}? " if close else ""
+    shown = names if len(names) <= limit else [folded[each] for each in close] or names[:limit]
+    more = ", …" if len(names) > len(shown) else ""
+    return f"{start}Known: {', '.join(map(_short, shown))}{more}."
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"

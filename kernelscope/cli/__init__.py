@@ -105,6 +105,12 @@ def _guarded(args: list[str]) -> int:
     except OSError as error:
         where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         code = _fail(f"{where}{error.strerror or error}", "")
+    except MemoryError:
+        code = _fail(
+            "There is not enough memory for this.",
+            "Look at a part: --between, --only or --range; ranges that were never closed nest "
+            "without end (kernelscope ranges FILE --lint).",
+        )
     except (KeyboardInterrupt, click.Abort):
         click.echo("Interrupted.", err=True)
         code = _INTERRUPTED

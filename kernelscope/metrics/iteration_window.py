@@ -119,14 +119,16 @@ def window_of_range(trace: Trace, wanted: str) -> Window:
 
 def _rows_of(trace: Trace, wanted: str) -> npt.NDArray[np.intp]:
     """Return the ranges called `wanted`, in order of start."""
-    try:
-        return _in_order(trace.ranges, matching(trace, wanted).rows)
-    except SelectionError:
-        instance = _INSTANCE.fullmatch(wanted)
-        if instance is None and "/" not in wanted:
-            raise
-    if instance is None:
-        return _inside(trace, wanted)
+    instance = _INSTANCE.fullmatch(wanted)
+    # An index comes before a glob, in which [3] would be a class of characters; a name that
+    # really ends so comes before both.
+    if instance is None or _is_a_name(trace, wanted):
+        try:
+            return _in_order(trace.ranges, matching(trace, wanted).rows)
+        except SelectionError:
+            if "/" not in wanted:
+                raise
+            return _inside(trace, wanted)
     rows = _rows_of(trace, instance[1])
     number = int(instance[2])
     if number >= len(rows):
@@ -135,6 +137,15 @@ def _rows_of(trace: Trace, wanted: str) -> npt.NDArray[np.intp]:
             f"It has {len(rows)}, numbered from 0.",
         )
     return rows[number : number + 1]
+
+
+def _is_a_name(trace: Trace, wanted: str) -> bool:
+    """Return whether a range is called `wanted`, letter by letter or with digits folded."""
+    names = trace.ranges.categories("name")
+    return any(
+        wanted in (names[code], fold(names[code]))
+        for code in np.flatnonzero(occurring(trace.ranges)).tolist()
+    )
 
 
 def _inside(trace: Trace, path: str) -> npt.NDArray[np.intp]:

@@ -50,6 +50,7 @@ def nvtx_findings(trace: Trace, *, attribution: Attribution | None = None) -> Ta
 
         - ``nvtx_no_ranges``: none were recorded;
         - ``nvtx_unbalanced``: opened, and never closed before the trace ended;
+        - ``nvtx_quarantined``: left out, since their times cannot be true;
         - ``nvtx_crossing``: push/pop ranges that outlast one that was open when they began;
         - ``nvtx_unattributed``: kernels that no range holds, with their share of kernel time;
         - ``nvtx_several_threads``: more than one thread carries the iteration family;
@@ -66,6 +67,7 @@ def nvtx_findings(trace: Trace, *, attribution: Attribution | None = None) -> Ta
         found = _no_ranges(trace)
     else:
         found = [*_shape(trace.ranges, attribution), *_coverage(trace, attribution)]
+    found += _quarantined(trace)
     found.sort(key=lambda finding: finding.severity != "warning")
     return Table.make(
         results.NVTX_FINDINGS,
@@ -78,6 +80,17 @@ def nvtx_findings(trace: Trace, *, attribution: Attribution | None = None) -> Ta
             "message": Categorical.of([each.message for each in found]),
         },
     )
+
+
+def _quarantined(trace: Trace) -> list[_Finding]:
+    """Ranges that were left out because their times cannot be true."""
+    tables = trace.quarantine.texts("table")
+    count = tables.count("ranges")
+    if not count:
+        return []
+    example = trace.quarantine.texts("name")[tables.index("ranges")]
+    message = "Ranges left out: their times cannot be true. `trace.quarantine` lists them."
+    return [_Finding("nvtx_quarantined", "warning", count, _NAN, example, message)]
 
 
 def _no_ranges(trace: Trace) -> list[_Finding]:

@@ -146,8 +146,11 @@ def matching(
         kept &= _by_code(table, "name", lambda text: pattern.search(text) is not None)
     if not kept.any() and len(table):
         names = {name for name in table.texts("name") if name}
-        asked = match if match is not None else _parts(path or "")[-1]
-        raise SelectionError(f"No range matches {asked!r}.", nearest(asked, names))
+        if match is not None:
+            raise SelectionError(f"No range matches {match!r}.", nearest(match, names))
+        parts = _parts(path or "")
+        lost = next((part for part in parts if part not in names), parts[-1])
+        raise SelectionError(f"No range lies at {path!r}.", nearest(lost, names))
     return table.take(kept | _around(table, kept) if around and match is not None else kept)
 
 

@@ -73,6 +73,19 @@ def test_mistakes_are_answered(run: Run, options: tuple[str, ...], says: str) ->
     assert says in outcome.err
 
 
+@pytest.mark.parametrize(
+    ("wanted", "label"),
+    [("iteration *[3]", "iteration 3"), ("iteration #[10]", "iteration 10")],
+)
+def test_an_instance_is_counted_and_is_no_class_of_characters(
+    run: Run, wanted: str, label: str
+) -> None:
+    made = json.loads(run("ranges", SAMPLE, "--range", wanted, "--format", "json", "--raw").out)
+    inside = [r["name"] for r in made["ranges"] if r["instances"] and len(r["path"]) == 1]
+    assert [name for name in inside if name.startswith("iteration")] == [label]
+    assert "numbered from 0" in run("ranges", SAMPLE, "--range", "iteration *[99]").err
+
+
 def test_the_tree_shows_what_lies_in_what(run: Run) -> None:
     out = run("ranges", SAMPLE, "--tree").out
     assert "├─ forward" in out
