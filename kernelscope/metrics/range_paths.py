@@ -19,6 +19,9 @@ SEPARATOR = "\x1f"
 """What stands between the names of a path's text: ASCII's own *unit separator*, which no name
 holds, as ``" > "`` might."""
 
+DEEPEST = 64
+"""Paths are written out to this many names."""
+
 STYLES = ("push_pop", "start_end", "crossing")
 """``crossing``: a push/pop range that crosses another and has no place in a stack."""
 
@@ -54,12 +57,28 @@ class Paths:
         return len(self.parent)
 
     def texts(self) -> list[str]:
-        """Return each path as text, its names with `SEPARATOR` between them."""
+        """Return each path as text, its names with `SEPARATOR` between them.
+
+        Of a path deeper than `DEEPEST` the outer names are left out: ranges that are never
+        closed nest without end, and whole paths of n of them would take n² characters.
+        """
         texts: list[str] = []
-        for parent, name in zip(self.parent.tolist(), self.name.tolist(), strict=True):
+        rows = zip(self.parent.tolist(), self.name.tolist(), self.depth.tolist(), strict=True)
+        for row, (parent, name, depth) in enumerate(rows):
             own = self.names[name]
-            texts.append(own if parent < 0 else f"{texts[parent]}{SEPARATOR}{own}")
+            if depth >= DEEPEST:
+                texts.append(self._end_of(row))
+            else:
+                texts.append(own if parent < 0 else f"{texts[parent]}{SEPARATOR}{own}")
         return texts
+
+    def _end_of(self, row: int) -> str:
+        """Return the last `DEEPEST` names of a path, and that there are more before them."""
+        names: list[str] = []
+        while len(names) < DEEPEST:
+            names.append(self.names[self.name[row]])
+            row = int(self.parent[row])
+        return SEPARATOR.join(["…", *reversed(names)])
 
 
 def range_paths(ranges: Table, nest: Nesting, *, folded: bool = False) -> Paths:
