@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from statistics import mean, median, stdev
@@ -81,7 +82,7 @@ def test_ranges_on_the_host(trace_file: Path) -> None:
 
 def range_ids(path: Path) -> list[int]:
     """Return nsys's id of each of our ranges: the row of the export's table."""
-    with sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True) as database:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as database:
         query = "SELECT rowid FROM NVTX_EVENTS WHERE eventType IN (59, 60, 70, 71) ORDER BY rowid"
         ids = [row[0] for row in database.execute(query)]
     assert len(ids) == len(read(path).ranges)

@@ -81,6 +81,13 @@ class Reader:
 
 def read(path: Path) -> Trace:
     reader = Reader(path)
+    try:
+        return traced(reader)
+    finally:
+        reader.db.close()
+
+
+def traced(reader: Reader) -> Trace:
     found: dict[str, Table] = {}
     columns = reader.read("CUPTI_ACTIVITY_KIND_KERNEL", IDS | OPTIONAL | SHAPE)
     if columns:
