@@ -72,32 +72,35 @@ class TableSchema:
         return tuple(column.name for column in self.columns)
 
 
-def _int(name: str, unit: str, meaning: str, *, optional: bool = False) -> Column:
+def integer(name: str, unit: str, meaning: str, *, optional: bool = False) -> Column:
+    """Return a column of int64."""
     return Column(name, "int64", unit, meaning, optional)
 
 
-def _float(name: str, unit: str, meaning: str, *, optional: bool = False) -> Column:
+def real(name: str, unit: str, meaning: str, *, optional: bool = True) -> Column:
+    """Return a column of float64; most are quotients, which may have no value."""
     return Column(name, "float64", unit, meaning, optional)
 
 
-def _text(name: str, meaning: str, *, optional: bool = False) -> Column:
+def text(name: str, meaning: str, *, optional: bool = False) -> Column:
+    """Return a column of texts."""
     return Column(name, "category", "text", meaning, optional)
 
 
-_START = _int("start_ns", "ns", "when it began")
-_END = _int("end_ns", "ns", "when it ended")
-_PROCESS = _int("process_id", "id", "the process, by the operating system's id", optional=True)
-_THREAD = _int("thread_id", "id", "the thread, by the operating system's id", optional=True)
-_DEVICE = _int("device_id", "id", "the process's own CUDA ordinal of the device")
-_CONTEXT = _int("context_id", "id", "the CUDA context", optional=True)
-_STREAM = _int("stream_id", "id", "the CUDA stream", optional=True)
-_CORRELATION = _int(
+_START = integer("start_ns", "ns", "when it began")
+_END = integer("end_ns", "ns", "when it ended")
+_PROCESS = integer("process_id", "id", "the process, by the operating system's id", optional=True)
+_THREAD = integer("thread_id", "id", "the thread, by the operating system's id", optional=True)
+_DEVICE = integer("device_id", "id", "the process's own CUDA ordinal of the device")
+_CONTEXT = integer("context_id", "id", "the CUDA context", optional=True)
+_STREAM = integer("stream_id", "id", "the CUDA stream", optional=True)
+_CORRELATION = integer(
     "correlation_id",
     "id",
     "ties the event to its CUDA call, within one process only",
     optional=True,
 )
-_GRAPH_NODE = _int("graph_node_id", "id", "the CUDA graph node that ran", optional=True)
+_GRAPH_NODE = integer("graph_node_id", "id", "the CUDA graph node that ran", optional=True)
 
 # ---------------------------------------------------------------------------------------------
 # Canonical tables: what a parser delivers
@@ -115,28 +118,28 @@ KERNELS = TableSchema(
         _STREAM,
         _CORRELATION,
         _GRAPH_NODE,
-        _text("name", "the kernel's full (demangled) name"),
-        _text("short_name", "the kernel's name without template arguments", optional=True),
-        _text("launch_type", "regular, cooperative, …", optional=True),
-        _int("grid_x", "count", "blocks along x", optional=True),
-        _int("grid_y", "count", "blocks along y", optional=True),
-        _int("grid_z", "count", "blocks along z", optional=True),
-        _int("block_x", "count", "threads per block along x", optional=True),
-        _int("block_y", "count", "threads per block along y", optional=True),
-        _int("block_z", "count", "threads per block along z", optional=True),
-        _int("registers_per_thread", "count", "registers of each thread", optional=True),
-        _int("static_shared_bytes", "bytes", "static shared memory per block", optional=True),
-        _int("dynamic_shared_bytes", "bytes", "dynamic shared memory per block", optional=True),
-        _int(
+        text("name", "the kernel's full (demangled) name"),
+        text("short_name", "the kernel's name without template arguments", optional=True),
+        text("launch_type", "regular, cooperative, …", optional=True),
+        integer("grid_x", "count", "blocks along x", optional=True),
+        integer("grid_y", "count", "blocks along y", optional=True),
+        integer("grid_z", "count", "blocks along z", optional=True),
+        integer("block_x", "count", "threads per block along x", optional=True),
+        integer("block_y", "count", "threads per block along y", optional=True),
+        integer("block_z", "count", "threads per block along z", optional=True),
+        integer("registers_per_thread", "count", "registers of each thread", optional=True),
+        integer("static_shared_bytes", "bytes", "static shared memory per block", optional=True),
+        integer("dynamic_shared_bytes", "bytes", "dynamic shared memory per block", optional=True),
+        integer(
             "shared_carveout_bytes",
             "bytes",
             "shared memory per SM that the driver set aside",
             optional=True,
         ),
-        _int("local_bytes_per_thread", "bytes", "local memory of each thread", optional=True),
-        _int("cluster_x", "count", "blocks per cluster along x", optional=True),
-        _int("cluster_y", "count", "blocks per cluster along y", optional=True),
-        _int("cluster_z", "count", "blocks per cluster along z", optional=True),
+        integer("local_bytes_per_thread", "bytes", "local memory of each thread", optional=True),
+        integer("cluster_x", "count", "blocks per cluster along x", optional=True),
+        integer("cluster_y", "count", "blocks per cluster along y", optional=True),
+        integer("cluster_z", "count", "blocks per cluster along z", optional=True),
     ),
 )
 
@@ -149,9 +152,11 @@ API_CALLS = TableSchema(
         _PROCESS,
         _THREAD,
         _CORRELATION,
-        _text("name", "the call, without its ABI version suffix"),
-        _text("kind", "runtime, driver, or wrapper (a call-chain row around one of these)"),
-        _int("return_value", "code", "cudaError or CUresult that the call returned", optional=True),
+        text("name", "the call, without its ABI version suffix"),
+        text("kind", "runtime, driver, or wrapper (a call-chain row around one of these)"),
+        integer(
+            "return_value", "code", "cudaError or CUresult that the call returned", optional=True
+        ),
     ),
 )
 
@@ -167,13 +172,13 @@ COPIES = TableSchema(
         _STREAM,
         _CORRELATION,
         _GRAPH_NODE,
-        _text("kind", "HtoD, DtoH, DtoD, PtoP, HtoH, memset, unified HtoD, …"),
-        _text("src_memory", "kind of memory copied from", optional=True),
-        _text("dst_memory", "kind of memory written", optional=True),
-        _int("bytes", "bytes", "how much was moved or set", optional=True),
-        _int("src_device_id", "id", "device copied from, where it is another", optional=True),
-        _int("dst_device_id", "id", "device copied to, where it is another", optional=True),
-        _text("migration_cause", "why unified memory migrated", optional=True),
+        text("kind", "HtoD, DtoH, DtoD, PtoP, HtoH, memset, unified HtoD, …"),
+        text("src_memory", "kind of memory copied from", optional=True),
+        text("dst_memory", "kind of memory written", optional=True),
+        integer("bytes", "bytes", "how much was moved or set", optional=True),
+        integer("src_device_id", "id", "device copied from, where it is another", optional=True),
+        integer("dst_device_id", "id", "device copied to, where it is another", optional=True),
+        text("migration_cause", "why unified memory migrated", optional=True),
     ),
 )
 
@@ -188,8 +193,8 @@ GRAPHS = TableSchema(
         _CONTEXT,
         _STREAM,
         _CORRELATION,
-        _int("graph_id", "id", "the graph that was instantiated", optional=True),
-        _int("graph_exec_id", "id", "the instance that ran", optional=True),
+        integer("graph_id", "id", "the graph that was instantiated", optional=True),
+        integer("graph_exec_id", "id", "the instance that ran", optional=True),
     ),
 )
 
@@ -201,8 +206,8 @@ GRAPH_NODES = TableSchema(
         _END,
         _PROCESS,
         _THREAD,
-        _int("graph_node_id", "id", "the node that executions name"),
-        _int(
+        integer("graph_node_id", "id", "the node that executions name"),
+        integer(
             "original_graph_node_id",
             "id",
             "the captured node that it was cloned from",
@@ -218,16 +223,16 @@ SYNCS = TableSchema(
         _START,
         _END,
         _PROCESS,
-        _int("device_id", "id", "the process's own CUDA ordinal of the device", optional=True),
+        integer("device_id", "id", "the process's own CUDA ordinal of the device", optional=True),
         _CONTEXT,
         _STREAM,
         _CORRELATION,
-        _text(
+        text(
             "kind",
             "stream_wait_event, event_synchronize, stream_synchronize or "
             "context_synchronize, told by which fields are set",
         ),
-        _int("event_id", "id", "the CUDA event waited for", optional=True),
+        integer("event_id", "id", "the CUDA event waited for", optional=True),
     ),
 )
 
@@ -239,18 +244,18 @@ RANGES = TableSchema(
         _END,
         _PROCESS,
         _THREAD,
-        _int(
+        integer(
             "end_thread_id",
             "id",
             "the thread that closed a start/end range, where another",
             optional=True,
         ),
-        _text("domain", "NVTX domain; empty for the default domain"),
-        _text("name", "the range's message"),
-        _text("style", "push_pop (nests on its thread) or start_end"),
-        _int("category", "id", "the NVTX category", optional=True),
-        _int("payload_int", "1", "integer payload", optional=True),
-        _float("payload_float", "1", "floating-point payload", optional=True),
+        text("domain", "NVTX domain; empty for the default domain"),
+        text("name", "the range's message"),
+        text("style", "push_pop (nests on its thread) or start_end"),
+        integer("category", "id", "the NVTX category", optional=True),
+        integer("payload_int", "1", "integer payload", optional=True),
+        real("payload_float", "1", "floating-point payload", optional=True),
         Column("closed", "bool", "flag", "false where the trace ended before the range did"),
     ),
 )
@@ -259,19 +264,19 @@ DEVICES = TableSchema(
     "devices",
     "Which GPUs did the capture describe?",
     (
-        _int(
+        integer(
             "process_id",
             "id",
             "the process whose ordinal this is; missing: any process",
             optional=True,
         ),
-        _int(
+        integer(
             "device_id",
             "id",
             "CUDA ordinal; missing where CUDA does not see the GPU",
             optional=True,
         ),
-        _int("gpu_id", "id", "the profiler's own number of the GPU", optional=True),
+        integer("gpu_id", "id", "the profiler's own number of the GPU", optional=True),
         Column(
             "identifies",
             "bool",
@@ -279,33 +284,33 @@ DEVICES = TableSchema(
             "true where (process, ordinal) → GPU is recorded, so that gpu_id or uuid tell "
             "physical devices apart",
         ),
-        _text("uuid", "the GPU's UUID", optional=True),
-        _text("name", "the GPU's product name", optional=True),
-        _text("bus", "PCI location", optional=True),
-        _text("chip", "chip name, e.g. GA100", optional=True),
-        _int("compute_major", "1", "compute capability, major", optional=True),
-        _int("compute_minor", "1", "compute capability, minor", optional=True),
-        _int("sm_count", "count", "streaming multiprocessors", optional=True),
-        _int("clock_hz", "Hz", "maximum SM clock", optional=True),
-        _int("memory_bytes", "bytes", "device memory", optional=True),
-        _int("memory_bytes_per_s", "bytes/s", "peak device-memory bandwidth", optional=True),
-        _int("l2_bytes", "bytes", "L2 cache", optional=True),
-        _int("max_threads_per_block", "count", "limit of a block", optional=True),
-        _int("max_warps_per_sm", "count", "limit of an SM", optional=True),
-        _int("max_blocks_per_sm", "count", "limit of an SM", optional=True),
-        _int("max_registers_per_sm", "count", "32-bit registers of an SM", optional=True),
-        _int("max_registers_per_block", "count", "limit of a block", optional=True),
-        _int("max_shared_bytes_per_sm", "bytes", "shared memory of an SM", optional=True),
-        _int(
+        text("uuid", "the GPU's UUID", optional=True),
+        text("name", "the GPU's product name", optional=True),
+        text("bus", "PCI location", optional=True),
+        text("chip", "chip name, e.g. GA100", optional=True),
+        integer("compute_major", "1", "compute capability, major", optional=True),
+        integer("compute_minor", "1", "compute capability, minor", optional=True),
+        integer("sm_count", "count", "streaming multiprocessors", optional=True),
+        integer("clock_hz", "Hz", "maximum SM clock", optional=True),
+        integer("memory_bytes", "bytes", "device memory", optional=True),
+        integer("memory_bytes_per_s", "bytes/s", "peak device-memory bandwidth", optional=True),
+        integer("l2_bytes", "bytes", "L2 cache", optional=True),
+        integer("max_threads_per_block", "count", "limit of a block", optional=True),
+        integer("max_warps_per_sm", "count", "limit of an SM", optional=True),
+        integer("max_blocks_per_sm", "count", "limit of an SM", optional=True),
+        integer("max_registers_per_sm", "count", "32-bit registers of an SM", optional=True),
+        integer("max_registers_per_block", "count", "limit of a block", optional=True),
+        integer("max_shared_bytes_per_sm", "bytes", "shared memory of an SM", optional=True),
+        integer(
             "max_shared_bytes_per_block", "bytes", "limit of a block without opt-in", optional=True
         ),
-        _int(
+        integer(
             "max_shared_bytes_per_block_optin",
             "bytes",
             "limit of a block with opt-in",
             optional=True,
         ),
-        _int("threads_per_warp", "count", "threads of a warp", optional=True),
+        integer("threads_per_warp", "count", "threads of a warp", optional=True),
     ),
 )
 
@@ -313,8 +318,8 @@ PROCESSES = TableSchema(
     "processes",
     "Which processes did the capture see?",
     (
-        _int("process_id", "id", "operating-system id"),
-        _text("name", "executable", optional=True),
+        integer("process_id", "id", "operating-system id"),
+        text("name", "executable", optional=True),
     ),
 )
 
@@ -322,28 +327,28 @@ THREADS = TableSchema(
     "threads",
     "Which threads did the capture name?",
     (
-        _int("process_id", "id", "operating-system id of the process", optional=True),
-        _int("thread_id", "id", "operating-system id of the thread"),
-        _text("name", "the thread's name", optional=True),
+        integer("process_id", "id", "operating-system id of the process", optional=True),
+        integer("thread_id", "id", "operating-system id of the thread"),
+        text("name", "the thread's name", optional=True),
     ),
 )
 
 OVERHEADS = TableSchema(
     "overheads",
     "What did the profiler itself cost?",
-    (_START, _END, _PROCESS, _THREAD, _text("name", "what the profiler did")),
+    (_START, _END, _PROCESS, _THREAD, text("name", "what the profiler did")),
 )
 
 QUARANTINE = TableSchema(
     "quarantine",
     "Which events were left out because their times cannot be true?",
     (
-        _text("table", "the table that the event belongs to"),
-        _int("row", "id", "the event's place in the table as recorded, from 0"),
-        _int("start_ns", "ns", "recorded start", optional=True),
-        _int("end_ns", "ns", "recorded end", optional=True),
-        _text("name", "the event's name or kind", optional=True),
-        _text("reason", "why it was left out"),
+        text("table", "the table that the event belongs to"),
+        integer("row", "id", "the event's place in the table as recorded, from 0"),
+        integer("start_ns", "ns", "recorded start", optional=True),
+        integer("end_ns", "ns", "recorded end", optional=True),
+        text("name", "the event's name or kind", optional=True),
+        text("reason", "why it was left out"),
     ),
 )
 

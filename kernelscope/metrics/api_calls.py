@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from kernelscope.metrics import results
 from kernelscope.metrics.aggregate import by_total, durations_by_group
@@ -10,12 +11,21 @@ from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Categorical, ColumnData, Table, Trace
 
 
-def calls_without_wrappers(api_calls: Table) -> Table:
-    """Return the CUDA calls proper: exports with call chains hold a wrapper around each."""
+def rows_without_wrappers(api_calls: Table) -> npt.NDArray[np.intp] | None:
+    """Return the rows of the CUDA calls proper; None where they are all.
+
+    Exports with call chains hold a wrapper around each.
+    """
     kinds = api_calls.categories("kind")
     if "wrapper" not in kinds:
-        return api_calls
-    return api_calls.take(api_calls["kind"] != kinds.index("wrapper"))
+        return None
+    return np.flatnonzero(api_calls["kind"] != kinds.index("wrapper"))
+
+
+def calls_without_wrappers(api_calls: Table) -> Table:
+    """Return the CUDA calls proper."""
+    own = rows_without_wrappers(api_calls)
+    return api_calls if own is None else api_calls.take(own)
 
 
 def api_calls(trace: Trace, window: Window | None = None) -> Table:

@@ -23,6 +23,15 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """2⁶⁴ over the golden ratio: spreads consecutive keys over a hash table."""
 
 
+def begins(column: Array, *more: Array) -> npt.NDArray[np.bool_]:
+    """Return which rows differ from the one before: stretches of equal rows begin there."""
+    new = np.ones(len(column), dtype=np.bool_)
+    np.not_equal(column[1:], column[:-1], out=new[1:])
+    for other in more:
+        new[1:] |= other[1:] != other[:-1]
+    return new
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
     """Which group each row belongs to, and what the groups have in common.

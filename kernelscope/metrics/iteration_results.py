@@ -6,12 +6,7 @@ from dataclasses import dataclass
 
 from kernelscope.metrics.find_iterations import RunnerUp
 from kernelscope.metrics.steady import SteadyFigures
-from kernelscope.schema import Column, TableSchema
-
-
-def _int(name: str, unit: str, meaning: str, *, optional: bool = False) -> Column:
-    return Column(name, "int64", unit, meaning, optional)
-
+from kernelscope.schema import Column, TableSchema, integer
 
 STATES: tuple[str, ...] = ("warmup", "steady", "outlier", "last")
 """What an iteration is; the last one has no following start and is in no period statistic."""
@@ -20,29 +15,31 @@ ITERATIONS = TableSchema(
     "iterations",
     "How long does each training iteration take, and what does the GPU do in it?",
     (
-        _int("index", "id", "the iteration's number in the trace, from 0"),
+        integer("index", "id", "the iteration's number in the trace, from 0"),
         Column("label", "category", "text", "the range's own name", optional=True),
-        _int("start_ns", "ns", "when it began"),
-        _int(
+        integer("start_ns", "ns", "when it began"),
+        integer(
             "period_ns",
             "ns",
             "step time: until the next one began; the last ends with its range",
         ),
-        _int("range_ns", "ns", "how long its NVTX range was open", optional=True),
-        _int("outside_ns", "ns", "period less range: data loading, often", optional=True),
-        _int(
+        integer("range_ns", "ns", "how long its NVTX range was open", optional=True),
+        integer("outside_ns", "ns", "period less range: data loading, often", optional=True),
+        integer(
             "busy_in_window_ns",
             "ns",
             "time within the period in which any device of the process ran a kernel, copy or "
             "memset of the process",
         ),
-        _int("kernel_in_window_ns", "ns", "time within the period in which any kernel of it ran"),
-        _int(
+        integer(
+            "kernel_in_window_ns", "ns", "time within the period in which any kernel of it ran"
+        ),
+        integer(
             "attributed_ns", "ns", "sum of the durations of the kernels that the iteration launched"
         ),
-        _int("spill_ns", "ns", "the part of attributed_ns that ran after the period"),
-        _int("launches", "count", "calls of the process in the period that launched a kernel"),
-        _int("kernels", "count", "executions that the iteration launched"),
+        integer("spill_ns", "ns", "the part of attributed_ns that ran after the period"),
+        integer("launches", "count", "calls of the process in the period that launched a kernel"),
+        integer("kernels", "count", "executions that the iteration launched"),
         Column("state", "category", "text", "warmup, steady, outlier or last"),
     ),
 )

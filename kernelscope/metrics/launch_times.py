@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.api_calls import calls_without_wrappers
-from kernelscope.metrics.grouping import group
+from kernelscope.metrics.grouping import begins, group
 from kernelscope.metrics.intervals import ordered
 from kernelscope.metrics.launches import launch_rows
 from kernelscope.trace import Array, Trace, distinct, is_missing
@@ -68,9 +68,7 @@ def launch_times(trace: Trace) -> LaunchTimes:
 
 def _pairs(processes: Array, threads: Array) -> frozenset[tuple[int, int]]:
     """Return the distinct (process, thread): of stretches of calls, which are far fewer."""
-    new = np.ones(len(processes), dtype=np.bool_)
-    np.not_equal(processes[1:], processes[:-1], out=new[1:])
-    new[1:] |= threads[1:] != threads[:-1]
+    new = begins(processes, threads)
     keys = group(processes[new], threads[new]).keys
     return frozenset((_known(process), _known(thread)) for process, thread in keys)
 

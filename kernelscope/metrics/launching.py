@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.grouping import Key, group
+from kernelscope.metrics.api_calls import rows_without_wrappers
+from kernelscope.metrics.grouping import Key, begins, group
 from kernelscope.metrics.intervals import sorting
 from kernelscope.metrics.launches import launch_rows
 from kernelscope.metrics.runs import expanded
@@ -63,7 +64,8 @@ def launching(trace: Trace) -> Launching:
 
     Call-chain wrappers are left out: they stand around calls that are rows themselves.
     """
-    calls, own = _without_wrappers(trace.api_calls)
+    own = rows_without_wrappers(trace.api_calls)
+    calls = trace.api_calls if own is None else trace.api_calls.take(own)
     launched_by = [launch_rows(work, calls) for work in (trace.kernels, trace.copies)]
     launches = np.zeros(len(calls), dtype=np.bool_)
     for by in launched_by:
@@ -89,15 +91,6 @@ def launching(trace: Trace) -> Launching:
     )
 
 
-def _without_wrappers(calls: Table) -> tuple[Table, npt.NDArray[Any] | None]:
-    """Return the calls proper, and their rows in the whole table; None where they are all."""
-    kinds = calls.categories("kind")
-    if "wrapper" not in kinds:
-        return calls, None
-    own = np.flatnonzero(calls["kind"] != kinds.index("wrapper"))
-    return calls.take(own), own
-
-
 def _outside(rows: Int32s, own: npt.NDArray[Any] | None) -> Int32s:
     if own is None or not len(own):
         return rows
@@ -114,10 +107,7 @@ def _by_thread(calls: Table, rows: npt.NDArray[np.intp]) -> tuple[tuple[Key, ...
         calls[name] if len(rows) == len(calls) else calls[name][rows]
         for name in ("process_id", "thread_id")
     )
-    new = np.ones(len(rows), dtype=np.bool_)
-    np.not_equal(process[1:], process[:-1], out=new[1:])
-    new[1:] |= thread[1:] != thread[:-1]
-    first = np.flatnonzero(new)
+    first = np.flatnonzero(begins(process, thread))
     last = np.append(first[1:], len(rows))
     whose = group(process[first], thread[first])
     narrow = rows.astype(np.int32)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from kernelscope.metrics.attribution import Attribution
 from kernelscope.metrics.enclosing import held_calls
+from kernelscope.metrics.grouping import begins
 from kernelscope.metrics.runs import NO_RUNS, Runs
 
 Bools = npt.NDArray[np.bool_]
@@ -81,8 +82,7 @@ def _inherited(attribution: Attribution) -> tuple[Runs, ...]:
 def _targets(attribution: Attribution) -> Runs:
     """Return the runs of calls, each of one thread, that inherit one phase or iteration."""
     target = attribution.inheritance.inherited
-    new = np.ones(len(target), dtype=np.bool_)
-    np.not_equal(target[1:], target[:-1], out=new[1:])
+    new = begins(target)
     new[[part.start for part in attribution.enclosed.calls.threads.values()]] = True
     first = np.flatnonzero(new)
     last = np.append(first[1:], len(target)) if len(first) else first

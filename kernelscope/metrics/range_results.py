@@ -11,16 +11,7 @@ Kernel counts and times include inherited work; without it they are ``kernels`` 
 
 from __future__ import annotations
 
-from kernelscope.schema import Column, TableSchema
-
-
-def _int(name: str, unit: str, meaning: str, *, optional: bool = False) -> Column:
-    return Column(name, "int64", unit, meaning, optional)
-
-
-def _text(name: str, meaning: str, *, optional: bool = False) -> Column:
-    return Column(name, "category", "text", meaning, optional)
-
+from kernelscope.schema import Column, TableSchema, integer, text
 
 _PATH = Column(
     "path",
@@ -28,19 +19,19 @@ _PATH = Column(
     "path",
     "names from the outermost range to this one, a unit separator between",
 )
-_NAME = _text("name", "the range's own name")
-_DOMAIN = _text("domain", "NVTX domain; empty for the default domain")
-_STYLE = _text(
+_NAME = text("name", "the range's own name")
+_DOMAIN = text("domain", "NVTX domain; empty for the default domain")
+_STYLE = text(
     "style",
     "push_pop, start_end, or crossing (a push/pop range that crosses another and is treated "
     "like a start/end range)",
 )
-_PROCESS = _int("process_id", "id", "the process that opened it", optional=True)
+_PROCESS = integer("process_id", "id", "the process that opened it", optional=True)
 
 _HOST: tuple[Column, ...] = (
-    _int("instances", "count", "ranges that start in the window"),
-    _int("host_ns", "ns", "sum of the ranges' own durations inside the window"),
-    _int(
+    integer("instances", "count", "ranges that start in the window"),
+    integer("host_ns", "ns", "sum of the ranges' own durations inside the window"),
+    integer(
         "projected_ns",
         "ns",
         "sum over ranges of the time from the first start to the last end of what they launched",
@@ -48,14 +39,14 @@ _HOST: tuple[Column, ...] = (
 )
 
 _DEVICE: tuple[Column, ...] = (
-    _int("busy_ns", "ns", "union of the kernels, copies and memsets launched inside"),
-    _int("kernel_ns", "ns", "sum of kernel time launched inside, nested ranges included"),
+    integer("busy_ns", "ns", "union of the kernels, copies and memsets launched inside"),
+    integer("kernel_ns", "ns", "sum of kernel time launched inside, nested ranges included"),
 )
 
 _KERNELS: tuple[Column, ...] = (
-    _int("kernels", "count", "kernels launched inside that start in the window, each once"),
+    integer("kernels", "count", "kernels launched inside that start in the window, each once"),
     *(
-        _int(f"attribution.{how}", "count", f"how many of the kernels belong to it: {meaning}")
+        integer(f"attribution.{how}", "count", f"how many of the kernels belong to it: {meaning}")
         for how, meaning in (
             ("direct", "launched while it was open on the launching thread"),
             ("inherited", "launched elsewhere while its iteration or phase was open"),
@@ -63,7 +54,7 @@ _KERNELS: tuple[Column, ...] = (
             ("concurrent", "launched by a data pipeline while its iteration was open"),
         )
     ),
-    _int("inherited_kernel_ns", "ns", "the part of kernel_ns that is inherited or concurrent"),
+    integer("inherited_kernel_ns", "ns", "the part of kernel_ns that is inherited or concurrent"),
 )
 
 RANGES = TableSchema(
@@ -75,11 +66,11 @@ RANGES = TableSchema(
         _DOMAIN,
         _STYLE,
         _PROCESS,
-        _int("depth", "count", "how many ranges stand around it"),
+        integer("depth", "count", "how many ranges stand around it"),
         *_HOST,
-        _int("projected_union_ns", "ns", "union of those times"),
+        integer("projected_union_ns", "ns", "union of those times"),
         *_DEVICE,
-        _int(
+        integer(
             "self_kernel_ns",
             "ns",
             "the part of kernel_ns in no range inside this one; only push/pop ranges nest",
@@ -99,27 +90,27 @@ RANGE_INSTANCES = TableSchema(
     "range_instances",
     "What did each range, one by one, put on the device, and when?",
     (
-        _int("row", "id", "its row in the trace's ranges"),
+        integer("row", "id", "its row in the trace's ranges"),
         _PATH,
         _NAME,
         _DOMAIN,
         _STYLE,
         _PROCESS,
-        _int("thread_id", "id", "the thread that opened it", optional=True),
-        _int("start_ns", "ns", "when it was opened"),
-        _int("end_ns", "ns", "when it was closed"),
-        _int("depth", "count", "how many ranges of its thread and domain enclose it"),
-        _int("parent", "id", "row of the range that encloses it", optional=True),
-        _int("projected_start_ns", "ns", "first start of what it launched", optional=True),
-        _int("projected_end_ns", "ns", "last end of what it launched", optional=True),
-        _int(
+        integer("thread_id", "id", "the thread that opened it", optional=True),
+        integer("start_ns", "ns", "when it was opened"),
+        integer("end_ns", "ns", "when it was closed"),
+        integer("depth", "count", "how many ranges of its thread and domain enclose it"),
+        integer("parent", "id", "row of the range that encloses it", optional=True),
+        integer("projected_start_ns", "ns", "first start of what it launched", optional=True),
+        integer("projected_end_ns", "ns", "last end of what it launched", optional=True),
+        integer(
             "launches",
             "count",
             "calls inside that launched work, whenever that ran; a graph launch is one",
         ),
-        _int("operations", "count", "kernels, copies and memsets; a graph's nodes are many"),
-        _int("kernels", "count", "kernels"),
-        _int("kernel_ns", "ns", "sum of kernel time"),
+        integer("operations", "count", "kernels, copies and memsets; a graph's nodes are many"),
+        integer("kernels", "count", "kernels"),
+        integer("kernel_ns", "ns", "sum of kernel time"),
     ),
 )
 
@@ -127,15 +118,15 @@ UNATTRIBUTED = TableSchema(
     "unattributed",
     "Which kernel time belongs to no range, and why?",
     (
-        _text(
+        text(
             "domain",
             "the domain whose push/pop ranges do not hold the kernels; missing where no range "
             "of any domain does",
             optional=True,
         ),
-        _text("reason", "see attribution.REASONS"),
-        _int("kernels", "count", "kernels that start in the window"),
-        _int("total_ns", "ns", "sum of their time inside the window"),
+        text("reason", "see attribution.REASONS"),
+        integer("kernels", "count", "kernels that start in the window"),
+        integer("total_ns", "ns", "sum of their time inside the window"),
     ),
 )
 
@@ -151,9 +142,9 @@ GRAPH_KERNELS = TableSchema(
             "ranges in which the graph node was made; missing where that was not recorded",
             True,
         ),
-        _text("name", "the kernel's full name"),
-        _int("kernels", "count", "executions that start in the window"),
-        _int("total_ns", "ns", "sum of their time inside the window"),
+        text("name", "the kernel's full name"),
+        integer("kernels", "count", "executions that start in the window"),
+        integer("total_ns", "ns", "sum of their time inside the window"),
     ),
 )
 
@@ -161,20 +152,11 @@ NVTX_FINDINGS = TableSchema(
     "nvtx_findings",
     "Are the program's ranges sound, and do they cover the device's work?",
     (
-        _text("code", "a stable name for scripts"),
-        _text("severity", "info or warning"),
-        _int("count", "count", "how many ranges, names or kernels it concerns"),
+        text("code", "a stable name for scripts"),
+        text("severity", "info or warning"),
+        integer("count", "count", "how many ranges, names or kernels it concerns"),
         Column("share", "float64", "ratio", "of all ranges, or of all kernel time", True),
-        _text("example", "the name of one of them", optional=True),
-        _text("message", "what it means, and what to do"),
+        text("example", "the name of one of them", optional=True),
+        text("message", "what it means, and what to do"),
     ),
 )
-
-RESULTS: tuple[TableSchema, ...] = (
-    RANGES,
-    RANGES_BY_NAME,
-    RANGE_INSTANCES,
-    UNATTRIBUTED,
-    NVTX_FINDINGS,
-)
-"""Every table of ranges, in the order of a report."""

@@ -8,64 +8,46 @@ over the events that *start* in the window, unclipped, and missing where none do
 
 from __future__ import annotations
 
-from kernelscope.schema import Column, TableSchema
+from kernelscope.schema import Column, TableSchema, integer, real, text
 
-
-def _int(name: str, unit: str, meaning: str, *, optional: bool = False) -> Column:
-    return Column(name, "int64", unit, meaning, optional)
-
-
-def _float(name: str, unit: str, meaning: str, *, optional: bool = True) -> Column:
-    return Column(name, "float64", unit, meaning, optional)
-
-
-def _text(name: str, meaning: str, *, optional: bool = False) -> Column:
-    return Column(name, "category", "text", meaning, optional)
-
-
-_PROCESS = _int("process_id", "id", "the process", optional=True)
-_DEVICE = _int("device_id", "id", "the process's own CUDA ordinal of the device")
+_PROCESS = integer("process_id", "id", "the process", optional=True)
+_DEVICE = integer("device_id", "id", "the process's own CUDA ordinal of the device")
 
 QUANTILES: tuple[int, ...] = (5, 25, 75, 95, 99)
 """Percent points of every duration summary, by linear interpolation at (n − 1)·q."""
 
 DURATION_STATISTICS: tuple[Column, ...] = (
-    _float("mean_ns", "ns", "mean duration"),
-    _float("median_ns", "ns", "median duration; of an even number the mean of the middle two"),
-    _int("min_ns", "ns", "shortest duration", optional=True),
-    _int("max_ns", "ns", "longest duration", optional=True),
-    _float("std_ns", "ns", "sample standard deviation (n − 1); 0 for a single event"),
-    *(
-        _float(f"quantiles_ns.p{q}", "ns", f"{q} % of durations are at most this")
-        for q in QUANTILES
-    ),
+    real("mean_ns", "ns", "mean duration"),
+    real("median_ns", "ns", "median duration; of an even number the mean of the middle two"),
+    integer("min_ns", "ns", "shortest duration", optional=True),
+    integer("max_ns", "ns", "longest duration", optional=True),
+    real("std_ns", "ns", "sample standard deviation (n − 1); 0 for a single event"),
+    *(real(f"quantiles_ns.p{q}", "ns", f"{q} % of durations are at most this") for q in QUANTILES),
 )
 
 _KERNEL_TOTALS: tuple[Column, ...] = (
-    _int("executions", "count", "executions that start in the window"),
-    _int("total_ns", "ns", "sum of durations inside the window"),
+    integer("executions", "count", "executions that start in the window"),
+    integer("total_ns", "ns", "sum of durations inside the window"),
     *DURATION_STATISTICS,
-    _float("share", "ratio", "total_ns over the total of all kernels"),
-    _float(
-        "share_of_window", "ratio", "total_ns over the window; above 1 where executions overlap"
-    ),
+    real("share", "ratio", "total_ns over the total of all kernels"),
+    real("share_of_window", "ratio", "total_ns over the window; above 1 where executions overlap"),
 )
 
 KERNELS = TableSchema(
     "kernels",
     "Which kernels take the device's time?",
-    (_text("name", "the kernel's full name"), *_KERNEL_TOTALS),
+    (text("name", "the kernel's full name"), *_KERNEL_TOTALS),
 )
 
 KERNELS_BY_DEVICE = TableSchema(
     "kernels_by_device",
     "On which device and for which process does each kernel run?",
     (
-        _text("name", "the kernel's full name"),
+        text("name", "the kernel's full name"),
         _PROCESS,
         _DEVICE,
-        _int("executions", "count", "executions that start in the window"),
-        _int("total_ns", "ns", "sum of durations inside the window"),
+        integer("executions", "count", "executions that start in the window"),
+        integer("total_ns", "ns", "sum of durations inside the window"),
     ),
 )
 
@@ -73,13 +55,13 @@ LAUNCH_SHAPES = TableSchema(
     "launch_shapes",
     "In which launch shapes does each kernel run?",
     (
-        _text("name", "the kernel's full name"),
+        text("name", "the kernel's full name"),
         *(
-            _int(f"grid.{i}", "count", f"blocks along {axis}", optional=True)
+            integer(f"grid.{i}", "count", f"blocks along {axis}", optional=True)
             for i, axis in enumerate("xyz")
         ),
         *(
-            _int(f"block.{i}", "count", f"threads per block along {axis}", optional=True)
+            integer(f"block.{i}", "count", f"threads per block along {axis}", optional=True)
             for i, axis in enumerate("xyz")
         ),
         *_KERNEL_TOTALS,
@@ -90,19 +72,21 @@ API_CALLS = TableSchema(
     "api_calls",
     "Where do the host's CUDA calls take time?",
     (
-        _text("name", "the call, without its ABI version suffix"),
-        _int("calls", "count", "calls that start in the window"),
-        _int("total_ns", "ns", "sum of durations inside the window"),
+        text("name", "the call, without its ABI version suffix"),
+        integer("calls", "count", "calls that start in the window"),
+        integer("total_ns", "ns", "sum of durations inside the window"),
         *DURATION_STATISTICS,
     ),
 )
 
 _COPY_TOTALS: tuple[Column, ...] = (
-    _int("operations", "count", "operations that start in the window"),
-    _int("bytes", "bytes", "bytes of those operations; missing where not recorded", optional=True),
-    _int("total_ns", "ns", "sum of durations inside the window"),
+    integer("operations", "count", "operations that start in the window"),
+    integer(
+        "bytes", "bytes", "bytes of those operations; missing where not recorded", optional=True
+    ),
+    integer("total_ns", "ns", "sum of durations inside the window"),
     *DURATION_STATISTICS,
-    _float(
+    real(
         "bytes_per_s",
         "bytes/s",
         "Σ bytes over Σ duration of the operations that start in the window",
@@ -113,9 +97,9 @@ COPIES = TableSchema(
     "copies",
     "What is copied and set, between which memories, and how fast?",
     (
-        _text("kind", "HtoD, DtoH, DtoD, PtoP, HtoH, memset, unified HtoD, …"),
-        _text("src_memory", "kind of memory copied from", optional=True),
-        _text("dst_memory", "kind of memory written", optional=True),
+        text("kind", "HtoD, DtoH, DtoD, PtoP, HtoH, memset, unified HtoD, …"),
+        text("src_memory", "kind of memory copied from", optional=True),
+        text("dst_memory", "kind of memory written", optional=True),
         *_COPY_TOTALS,
     ),
 )
@@ -123,7 +107,7 @@ COPIES = TableSchema(
 COPIES_BY_KIND = TableSchema(
     "copies_by_kind",
     "How much does each kind of copy move?",
-    (_text("kind", "HtoD, DtoH, DtoD, PtoP, HtoH, memset, unified HtoD, …"), *_COPY_TOTALS),
+    (text("kind", "HtoD, DtoH, DtoD, PtoP, HtoH, memset, unified HtoD, …"), *_COPY_TOTALS),
 )
 
 PARTITION_CLASSES: tuple[str, ...] = (
@@ -139,23 +123,25 @@ PARTITION_CLASSES: tuple[str, ...] = (
 """The classes of device time; at each nanosecond the first that holds."""
 
 _DEVICE_TIME: tuple[Column, ...] = (
-    _int("window_ns", "ns", "length of the window"),
-    _int("busy_ns", "ns", "window less idle"),
-    _int("kernel_ns", "ns", "union of kernel executions and graph launches"),
-    _int("compute_ns", "ns", "union of compute kernels"),
-    _int("idle_ns", "ns", "time with nothing on the device, of the recorded processes"),
-    _int("leading_ns", "ns", "idle before the first activity"),
-    _int("trailing_ns", "ns", "idle after the last activity"),
-    _int("gap_count", "count", "idle gaps between two activities"),
-    _int("largest_gap_ns", "ns", "the longest of them; missing where there is none", optional=True),
-    _float(
+    integer("window_ns", "ns", "length of the window"),
+    integer("busy_ns", "ns", "window less idle"),
+    integer("kernel_ns", "ns", "union of kernel executions and graph launches"),
+    integer("compute_ns", "ns", "union of compute kernels"),
+    integer("idle_ns", "ns", "time with nothing on the device, of the recorded processes"),
+    integer("leading_ns", "ns", "idle before the first activity"),
+    integer("trailing_ns", "ns", "idle after the last activity"),
+    integer("gap_count", "count", "idle gaps between two activities"),
+    integer(
+        "largest_gap_ns", "ns", "the longest of them; missing where there is none", optional=True
+    ),
+    real(
         "sm_fill",
         "ratio",
         "at most this share of the block slots was used, weighted by "
         "duration; missing where launch shapes or device limits are",
     ),
     *(
-        _int(f"concurrency.{name}_ns", "ns", f"time with {what} kernels at once")
+        integer(f"concurrency.{name}_ns", "ns", f"time with {what} kernels at once")
         for name, what in (
             ("one", "exactly one"),
             ("two", "two"),
@@ -163,7 +149,7 @@ _DEVICE_TIME: tuple[Column, ...] = (
         )
     ),
     *(
-        _int(f"partition.{name}_ns", "ns", f"device time that is {name.replace('_', ' ')}")
+        integer(f"partition.{name}_ns", "ns", f"device time that is {name.replace('_', ' ')}")
         for name in PARTITION_CLASSES
     ),
 )
@@ -172,14 +158,14 @@ DEVICES = TableSchema(
     "devices",
     "Where does the time of each GPU go?",
     (
-        _int("index", "id", "the row's number, from 0"),
-        _text(
+        integer("index", "id", "the row's number, from 0"),
+        text(
             "physical_id",
             "UUID, GPU id or ordinal of the GPU; missing where the capture "
             "cannot tell GPUs of several processes apart",
             optional=True,
         ),
-        _text("name", "the GPU's product name", optional=True),
+        text("name", "the GPU's product name", optional=True),
         *_DEVICE_TIME,
     ),
 )
@@ -188,7 +174,7 @@ DEVICE_ORDINALS = TableSchema(
     "device_ordinals",
     "Which (process, CUDA ordinal) is which GPU?",
     (
-        _int("index", "id", "the row of `devices`"),
+        integer("index", "id", "the row of `devices`"),
         _PROCESS,
         _DEVICE,
     ),
@@ -200,8 +186,8 @@ DEVICE_PROCESSES = TableSchema(
     (
         _PROCESS,
         _DEVICE,
-        _text("name", "the GPU's product name", optional=True),
-        _int("other_process_ns", "ns", "time in which only other processes were on the GPU"),
+        text("name", "the GPU's product name", optional=True),
+        integer("other_process_ns", "ns", "time in which only other processes were on the GPU"),
         *_DEVICE_TIME,
     ),
 )
@@ -212,12 +198,12 @@ STREAMS = TableSchema(
     (
         _PROCESS,
         _DEVICE,
-        _int("context_id", "id", "the CUDA context", optional=True),
-        _int("stream_id", "id", "the CUDA stream", optional=True),
-        _int("kernels", "count", "executions that start in the window"),
-        _int("busy_ns", "ns", "union of the stream's kernels, copies and memsets"),
-        _int("exclusive_ns", "ns", "busy time in which no other stream of the device was busy"),
-        _int("largest_gap_ns", "ns", "longest pause inside the stream", optional=True),
+        integer("context_id", "id", "the CUDA context", optional=True),
+        integer("stream_id", "id", "the CUDA stream", optional=True),
+        integer("kernels", "count", "executions that start in the window"),
+        integer("busy_ns", "ns", "union of the stream's kernels, copies and memsets"),
+        integer("exclusive_ns", "ns", "busy time in which no other stream of the device was busy"),
+        integer("largest_gap_ns", "ns", "longest pause inside the stream", optional=True),
     ),
 )
 
@@ -225,22 +211,22 @@ GAPS = TableSchema(
     "gaps",
     "When was a device idle between two activities?",
     (
-        _int(
+        integer(
             "process_id",
             "id",
             "the process; missing where the row is of a whole device",
             optional=True,
         ),
-        _int(
+        integer(
             "device_id",
             "id",
             "CUDA ordinal; missing where the row is of a whole device",
             optional=True,
         ),
-        _int("device", "id", "the row of `devices`"),
-        _int("start_ns", "ns", "end of the activity before"),
-        _int("end_ns", "ns", "start of the activity after"),
-        _int("duration_ns", "ns", "how long nothing ran"),
+        integer("device", "id", "the row of `devices`"),
+        integer("start_ns", "ns", "end of the activity before"),
+        integer("end_ns", "ns", "start of the activity after"),
+        integer("duration_ns", "ns", "how long nothing ran"),
     ),
 )
 
@@ -248,10 +234,10 @@ HEALTH = TableSchema(
     "health",
     "Can this capture be trusted?",
     (
-        _text("code", "a stable name for scripts"),
-        _text("severity", "info, warning or error"),
-        _int("count", "count", "how many events or tables it concerns"),
-        _text("message", "what it means for the numbers, and what to do"),
+        text("code", "a stable name for scripts"),
+        text("severity", "info, warning or error"),
+        integer("count", "count", "how many events or tables it concerns"),
+        text("message", "what it means for the numbers, and what to do"),
     ),
 )
 
@@ -259,9 +245,9 @@ CHECKS = TableSchema(
     "checks",
     "Do the sums add up?",
     (
-        _text("name", "what must be equal"),
-        _int("expected", "ns", "the whole"),
-        _int("actual", "ns", "the sum of the parts"),
+        text("name", "what must be equal"),
+        integer("expected", "ns", "the whole"),
+        integer("actual", "ns", "the sum of the parts"),
         Column("ok", "bool", "flag", "whether they are equal"),
     ),
 )
@@ -270,9 +256,9 @@ CAPTURE_COST = TableSchema(
     "capture_cost",
     "What did profiling itself cost inside the window?",
     (
-        _text("name", "what the profiler did"),
-        _int("events", "count", "events that start in the window"),
-        _int("total_ns", "ns", "sum of durations inside the window"),
+        text("name", "what the profiler did"),
+        integer("events", "count", "events that start in the window"),
+        integer("total_ns", "ns", "sum of durations inside the window"),
     ),
 )
 

@@ -28,7 +28,8 @@ from kernelscope.metrics.range_names import (
     users_names,
 )
 from kernelscope.trace import Trace
-from tests.metrics.training import Range, every, merged, ranges, table, trace
+from tests.build import table
+from tests.metrics.training import Range, every, merged, ranges, trace
 
 LAUNCHES = list(range(0, 10_000, 10))
 """A launch each 10 ns: ten in each period of 100."""

@@ -5,32 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from kernelscope import schema
-from kernelscope.schema import TableSchema
-from kernelscope.trace import Capture, Categorical, ColumnData, Table, Trace, missing_value
+from kernelscope.trace import Capture, Trace
+from tests.build import table
 
 PROCESS, THREAD = 1, 1
 Range = tuple[str, int, int]
 """Name, start, end."""
-
-
-def table(table_schema: TableSchema, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Make a table of dictionaries; what a row does not say is missing."""
-    columns: dict[str, ColumnData] = {}
-    for column in table_schema.columns:
-        values = [row.get(column.name) for row in rows]
-        if column.dtype == "category":
-            columns[column.name] = Categorical.of(values)
-        elif column.dtype == "int64":
-            least = missing_value(np.dtype(np.int64))
-            columns[column.name] = np.array([least if v is None else v for v in values], np.int64)
-        elif column.dtype == "float64":
-            columns[column.name] = np.array([np.nan if v is None else v for v in values])
-        else:
-            columns[column.name] = np.array([bool(v) for v in values], dtype=np.bool_)
-    return Table.make(table_schema, columns)
 
 
 def ranges(*rows: Range, **common: Any) -> list[dict[str, Any]]:
