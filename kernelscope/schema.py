@@ -339,6 +339,24 @@ OVERHEADS = TableSchema(
     (_START, _END, _PROCESS, _THREAD, text("name", "what the profiler did")),
 )
 
+OS_CALLS = TableSchema(
+    "os_calls",
+    "Which operating-system calls did the program's threads make?",
+    (_START, _END, _PROCESS, _THREAD, text("name", "the call; short ones are not recorded")),
+)
+
+ON_CORE = TableSchema(
+    "on_core",
+    "When was each thread of the program running on a processor core?",
+    (
+        _START,
+        _END,
+        _PROCESS,
+        _THREAD,
+        integer("cpu", "id", "the core, as the operating system counts them", optional=True),
+    ),
+)
+
 QUARANTINE = TableSchema(
     "quarantine",
     "Which events were left out because their times cannot be true?",
@@ -364,6 +382,8 @@ CANONICAL: tuple[TableSchema, ...] = (
     PROCESSES,
     THREADS,
     OVERHEADS,
+    OS_CALLS,
+    ON_CORE,
     QUARANTINE,
 )
 """The tables of a :class:`kernelscope.trace.Trace`, in the order of its fields."""

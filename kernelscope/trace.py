@@ -332,6 +332,8 @@ class Capture:
         The others.
     warnings : tuple of str
         What the parser has doubts about, one sentence each.
+    cpu_cores : int or None
+        Processor cores of the machine; None where the file does not say.
     read_paths : mapping of str to str
         Profiler table → how it was read.
     """
@@ -344,6 +346,7 @@ class Capture:
     recorded: tuple[str, ...] = ()
     not_recorded: tuple[NotRecorded, ...] = ()
     warnings: tuple[str, ...] = ()
+    cpu_cores: int | None = None
     read_paths: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -368,6 +371,8 @@ class Trace:
     processes: Table = Table.empty(schema.PROCESSES)
     threads: Table = Table.empty(schema.THREADS)
     overheads: Table = Table.empty(schema.OVERHEADS)
+    os_calls: Table = Table.empty(schema.OS_CALLS)
+    on_core: Table = Table.empty(schema.ON_CORE)
     quarantine: Table = Table.empty(schema.QUARANTINE)
 
     @property

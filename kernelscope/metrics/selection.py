@@ -13,6 +13,7 @@ from kernelscope.trace import Table, Trace, distinct, is_missing
 
 BY_PROCESS = (
     "kernels", "api_calls", "copies", "graphs", "graph_nodes", "syncs", "ranges", "overheads",
+    "os_calls", "on_core",
 )  # fmt: skip
 LATEST_NS = 1 << 62
 

@@ -25,6 +25,7 @@ from kernelscope.parsers.nsys_events import (
 )
 from kernelscope.parsers.nsys_export import Export, first_present
 from kernelscope.parsers.nsys_graphs import graph_nodes_table, graphs_table
+from kernelscope.parsers.nsys_host import cpu_cores, on_core_table, os_calls_table
 from kernelscope.parsers.nsys_ranges import ranges_table
 from kernelscope.parsers.quarantine import quarantined
 from kernelscope.parsers.sqlite import SqliteFile
@@ -70,6 +71,8 @@ def parse(file: SqliteFile) -> Trace:
         "syncs": _syncs(export),
         "ranges": ranges_table(export),
         "overheads": _overheads(export),
+        "os_calls": os_calls_table(export),
+        "on_core": on_core_table(export),
         "threads": _threads(export),
     }
     tables["graphs"] = graphs_table(export, tables["kernels"], tables["copies"])
@@ -303,6 +306,7 @@ def _capture(export: Export) -> Capture:
         recorded=recorded,
         not_recorded=_not_recorded(export, recorded),
         warnings=(*_warnings(version), *_without_device(export)),
+        cpu_cores=cpu_cores(export),
         read_paths=dict(export.read_paths),
     )
 

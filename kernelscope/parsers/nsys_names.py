@@ -53,6 +53,12 @@ HOST_DEVICE = 2147483647
 SYNCHRONIZATION = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 NVTX = "NVTX_EVENTS"
 OVERHEAD = "PROFILER_OVERHEAD"
+OS_CALLS = "OSRT_API"
+OS_CALL_CLASS = 27
+"""``eventClass`` of an operating-system call; the others mark the profiler's own doings."""
+
+SCHEDULING = "SCHED_EVENTS"
+SYSTEM = "TARGET_INFO_SYSTEM_ENV"
 
 HOW_TO_RECORD = {
     "kernels": ((KERNEL,), "Cuda", "nsys profile --trace=cuda"),
@@ -69,6 +75,8 @@ HOW_TO_RECORD = {
     "processes": (("PROCESSES",), "", "Nsight Systems 2022.1 or newer"),
     "threads": (("ThreadNames",), "", "name the threads in the program (pthread_setname_np)"),
     "overheads": ((OVERHEAD,), "", "Nsight Systems writes it where there is any"),
+    "os_calls": ((OS_CALLS,), "", "nsys profile --trace=cuda,nvtx,osrt"),
+    "on_core": ((SCHEDULING,), "", "nsys profile --cpuctxsw=process-tree"),
 }  # fmt: skip
 """Canonical table → (its tables in the export, the capture event that traces it, how to).
 

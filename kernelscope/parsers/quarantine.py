@@ -27,7 +27,10 @@ LONGEST_NS = 1 << 53
 
 DEVICE_TABLES = ("kernels", "copies", "graphs")
 
-EVENT_TABLES = ("kernels", "api_calls", "copies", "graphs", "syncs", "ranges", "overheads")
+EVENT_TABLES = (
+    "kernels", "api_calls", "copies", "graphs", "syncs", "ranges", "overheads", "os_calls",
+    "on_core",
+)  # fmt: skip
 
 REASONS = (
     "no start or end recorded",

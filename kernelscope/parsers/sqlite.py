@@ -127,6 +127,22 @@ class SqliteFile:
             how = f"sqlite3: {refusal.reason}"
         return Read(columns, _rows(columns), how)
 
+    def value_of(self, table: str, keys: str, key: str, values: str) -> str | None:
+        """Return the text in column `values` where column `keys` holds `key`; None if nowhere.
+
+        SQLite looks the one row up, so that a table of which the rest is nobody's business is
+        not read. An unreadable table has no answer.
+        """
+        if not {keys, values} <= set(self.tables.get(table, ())):
+            return None
+        query = f"SELECT {_quoted(values)} FROM {_quoted(table)} WHERE {_quoted(keys)} = ?"
+        try:
+            with closing(connect(self.path)) as connection:
+                row = connection.execute(query, (key,)).fetchone()
+        except sqlite3.Error:
+            return None
+        return None if row is None or row[0] is None else str(row[0])
+
 
 def _layouts(connection: sqlite3.Connection) -> dict[str, Layout]:
     layouts = {}

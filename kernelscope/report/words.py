@@ -12,6 +12,8 @@ _TABLES = {
     "processes": "process names",
     "threads": "thread names",
     "overheads": "profiler overhead",
+    "os_calls": "operating-system calls",
+    "on_core": "thread scheduling",
     "quarantine": "rows left out",
 }
 
