@@ -195,6 +195,7 @@ LAUNCH_STRETCHES = TableSchema(
         integer("start_ns", "ns", "start of the first wait"),
         integer("end_ns", "ns", "end of the last activity"),
         integer("duration_ns", "ns", "how long the stretch lasts"),
+        integer("waits", "count", "pieces of activity in it, waited for longer than they lasted"),
         integer("executions", "count", "kernels and whole graphs that start in it"),
         integer("busy_ns", "ns", "time in it with anything on the device"),
         integer("idle_ns", "ns", "time in it with nothing on the device"),
