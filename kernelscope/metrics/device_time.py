@@ -36,6 +36,8 @@ class Account:
         When anything was on the device.
     kernels : Pieces
         When a kernel or a graph traced as one unit was.
+    copies : Pieces
+        When a copy or a migration was, those of peers included on a device's account.
     concurrency : tuple of int
         Time with one, two, and three or more kernels.
     partition : tuple of int
@@ -51,6 +53,7 @@ class Account:
     trailing_ns: int
     busy: Pieces
     kernels: Pieces
+    copies: Pieces
     concurrency: tuple[int, int, int]
     partition: tuple[int, ...]
     fill: Weighted
@@ -260,6 +263,7 @@ def _account(activity: Activity, window: Window) -> Account:
         trailing_ns=window.end_ns - int(ends[-1]) if some else 0,
         busy=busy,
         kernels=kernels,
+        copies=activity.copies,
         concurrency=concurrency(activity.starts, activity.ends),
         partition=partition(activity, length, total(busy)),
         fill=activity.fill,
