@@ -102,7 +102,7 @@ def launch_calls(
         name: calls[name][rows] for name in ("process_id", "thread_id", "correlation_id")
     }
     columns |= {
-        "row": rows if own is None else own[rows],
+        "row": (rows if own is None else own[rows]).astype(np.int32),
         "name": Categorical(calls["name"][rows], calls.categories("name")),
         "kernel": Categorical(kernel[rows], (*trace.kernels.categories("name"), results.GRAPH)),
         "graph": graph[rows],
@@ -111,9 +111,11 @@ def launch_calls(
         "device_id": device[rows],
         "first_start_ns": begun,
         "executions": count[rows],
-        "intra_graph_gap_ns": _gaps_of_calls(work, len(calls))[rows],
         **_times(start, end, begun),
     }
+    gaps = _gaps_of_calls(work, len(calls))
+    if gaps is not None:
+        columns["intra_graph_gap_ns"] = gaps[rows]
     table = Table.make(results.LAUNCH_CALLS, columns)
     return table if window is None else table.take(starts_inside(table, window))
 
@@ -193,16 +195,17 @@ def starts_with(calls: Table, prefixes: tuple[str, ...]) -> Bools:
 
 def _launched(
     trace: Trace, calls: Table, work: Sequence[Executions], first: Int64s
-) -> tuple[Array, Int32s, Bools, Int64s]:
+) -> tuple[Array, Int32s, Bools, Int32s]:
     """Return of each call: device and kernel of its first execution, if a graph, executions."""
-    device = np.full(len(calls), missing_value(np.dtype(np.int32)), dtype=np.int32)
+    wide = np.result_type(*(each.table["device_id"].dtype for each in work))
+    device = np.zeros(len(calls), dtype=wide)
     kernel = np.full(len(calls), -1, dtype=np.int32)
     graph = starts_with(calls, GRAPH_LAUNCHES)
-    count = np.zeros(len(calls), dtype=np.int64)
+    count = np.zeros(len(calls), dtype=np.int32)
     for each in reversed(work):  # kernels come last, and the lowest row of each table: they stay
         call = each.call
         rows = np.flatnonzero(call >= 0) if (call < 0).any() else np.arange(len(call))
-        count += np.bincount(call[rows], minlength=len(calls))
+        np.add.at(count, call[rows], np.int32(1))
         if "graph_node_id" not in each.table.schema.names:
             graph[call[rows]] = True
         else:
@@ -216,14 +219,15 @@ def _launched(
     return device, kernel, graph, count
 
 
-def _gaps_of_calls(work: Sequence[Executions], calls: int) -> Int64s:
-    """Return how long none of its nodes ran between those of each call; missing without nodes."""
-    total = np.full(calls, MISSING)
+def _gaps_of_calls(work: Sequence[Executions], calls: int) -> Int64s | None:
+    """Return how long none of its nodes ran between those of each call; None without any node."""
     columns = [_nodes(each) for each in work if "graph_node_id" in each.table.schema.names]
     call, start, end = (np.concatenate(parts) for parts in zip(*columns, strict=True))
-    if len(call):
-        gaps = gaps_before_nodes(call, start, end)
-        total[call] = sums_by(call, np.where(gaps == MISSING, 0, gaps), calls)[call]
+    if not len(call):
+        return None
+    gaps = gaps_before_nodes(call, start, end)
+    total = np.full(calls, MISSING)
+    total[call] = sums_by(call, np.where(gaps == MISSING, 0, gaps), calls)[call]
     return total
 
 
@@ -237,13 +241,9 @@ def _times(start: Int64s, end: Int64s, first: Int64s) -> dict[str, ColumnData]:
     doubtful = unclear(first, start)
     queue, latency = first - end, first - start
     early = queue < 0
-    overlap = np.where(early, -queue, MISSING)
-    queue[early | doubtful] = MISSING
+    columns: dict[str, ColumnData] = {"overhead_ns": end - start, "latency_ns": latency}
+    if early.any():  # else there is none, which takes no memory
+        columns["overlap_ns"] = np.where(early & ~doubtful, -queue, MISSING)
+    queue[early] = MISSING  # also where the clocks disagree
     latency[doubtful] = MISSING
-    overlap[doubtful] = MISSING
-    return {
-        "overhead_ns": end - start,
-        "queue_ns": queue,
-        "latency_ns": latency,
-        "overlap_ns": overlap,
-    }
+    return columns | {"queue_ns": queue}

@@ -41,7 +41,7 @@ from kernelscope.metrics.launch_calls import executions_by_call, first_starts, u
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
 from kernelscope.metrics.launches import launch_rows
 from kernelscope.metrics.window import whole
-from kernelscope.trace import Array, Table, Trace, is_missing
+from kernelscope.trace import Array, Table, Trace, distinct, is_missing
 
 Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]
@@ -241,7 +241,7 @@ def _without_profiler(overheads: Table, idle: Pieces, waits: Bools, process: Int
     process = process[waits]
     mine = overheads["process_id"]
     found = [NO_PIECES]
-    for each in np.unique(process).tolist():
+    for each in distinct(process).tolist():
         here = process == each
         own = (mine == each) | is_missing(mine)
         cost = union(overheads["start_ns"][own], overheads["end_ns"][own])

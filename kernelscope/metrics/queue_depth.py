@@ -125,7 +125,7 @@ def _lanes(calls: Table) -> tuple[list[Lane], list[Rows]]:
 def _steps(calls: Table, rows: Rows, window: Window) -> Steps:
     """Return the depth of one process and device over the window."""
     start, end = calls["start_ns"][rows], calls["first_start_ns"][rows]
-    waiting = (end > start) & ~is_missing(calls["latency_ns"][rows])
+    waiting = end > start  # where the clocks disagree, the end is the earlier of the two
     if not waiting.all():
         start, end = start[waiting], end[waiting]
     start, end, _ = clip(start, end, window.start_ns, window.end_ns)

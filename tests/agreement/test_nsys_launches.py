@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,16 @@ import numpy as np
 import kernelscope as ks
 from kernelscope.metrics.aggregate import statistics_by_group
 from kernelscope.metrics.api_calls import calls_without_wrappers
+from kernelscope.metrics.device_time import measure
+from kernelscope.metrics.intervals import gaps, total
 from kernelscope.metrics.launch_calls import launch_calls
 from kernelscope.metrics.launch_latency import launch_totals, launches, launches_by_kernel
+from kernelscope.metrics.launch_results import DEPTHS
+from kernelscope.metrics.launch_stretches import launch_stretches
 from kernelscope.metrics.launch_times import launch_times
+from kernelscope.metrics.launch_waits import launch_limited, launch_waits
+from kernelscope.metrics.queue_depth import queue_depth, queue_depth_steps
+from kernelscope.metrics.window import whole
 from kernelscope.parsers.nsys import api_name
 from kernelscope.trace import Table, Trace
 from tests.agreement.close import assert_close
@@ -169,3 +177,42 @@ def test_the_tables_account_for_every_launch(trace_file: Path) -> None:
     ):
         expected = totals[0][name] if totals else 0
         assert by_name[name].sum() == by_kernel[name].sum() == expected
+
+
+@each(nsys_traces())
+def test_stretches_are_waits_that_were_recorded(trace_file: Path) -> None:
+    """Their parts add up, they do not overlap, and they lie in the device's idle time."""
+    trace = read(trace_file)
+    time = measure(trace)
+    table = launch_stretches(trace, measured=time)
+    for row in table.records():
+        assert row["busy_ns"] + row["idle_ns"] == row["duration_ns"]
+        assert row["busy_ns"] < row["waiting_ns"] <= row["idle_ns"]
+    waits = launch_waits(trace, measured=time)
+    assert len(waits) == len(time.devices)
+    for device, (one, account) in enumerate(zip(waits, time.devices, strict=True)):
+        idle = total(gaps(account.busy))
+        assert total(one.waiting) == one.wait.sum() <= idle
+        mine = sorted(
+            (r["start_ns"], r["end_ns"]) for r in table.records() if r["device"] == device
+        )
+        assert all(end <= start for (_, end), (start, _) in pairwise(mine))
+    limited = launch_limited(trace, waits)
+    duration = trace.kernels["end_ns"] - trace.kernels["start_ns"]
+    assert duration[limited].sum() < sum(int(one.wait.sum()) for one in waits) or not limited.any()
+
+
+@each(nsys_traces())
+def test_queue_depth_adds_up(trace_file: Path) -> None:
+    """Σ depth · ns is Σ latency, over all launches; the classes of depth fill the window."""
+    trace = read(trace_file)
+    calls, window = launch_calls(trace), whole(trace)
+    table = queue_depth(trace, calls=calls)
+    steps = queue_depth_steps(trace, calls=calls)
+    latency = calls["latency_ns"]
+    area = int((steps["depth"] * (steps["end_ns"] - steps["start_ns"])).sum())
+    assert area == int(latency[latency > 0].sum())
+    assert np.isclose(table["mean"].sum() * window.duration_ns, area)
+    for row in table.records():
+        spent = sum(row[f"time_ns.depth_{name}"] for name, _ in DEPTHS)
+        assert spent == window.duration_ns

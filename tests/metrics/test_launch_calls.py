@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 
 from kernelscope import schema
+from kernelscope.metrics.graph_gaps import gaps_before_nodes
 from kernelscope.metrics.launch_calls import intra_graph_gaps, launch_calls
 from kernelscope.metrics.launch_latency import launch_totals, launches, launches_by_kernel
 from kernelscope.metrics.launch_results import GRAPH
@@ -86,10 +87,37 @@ def test_a_graph_is_one_launch_with_the_queue_time_of_its_first_node() -> None:
     assert (row["name"], row["calls"], row["executions"]) == ("cudaGraphLaunch", 1, 5)
 
 
+def test_of_executions_that_start_at_once_the_first_kernel_row_names_the_launch() -> None:
+    node = {"correlation_id": 5, "graph_node_id": 1}
+    found = build.trace(
+        api_calls=build.api_calls((0, 10), correlation_id=5),
+        kernels=build.joined(
+            build.kernels((30, 40, "first"), correlation_id=5, device_id=2),
+            build.kernels((30, 35, "second"), correlation_id=5, device_id=1),
+        ),
+    )
+    row = only(launch_calls(found))
+    assert (row["kernel"], row["device_id"], row["executions"]) == ("first", 2, 2)
+    found = found.with_tables(copies=build.copies((30, 33), device_id=4, **node))
+    row = only(launch_calls(found))
+    assert (row["kernel"], row["device_id"], row["executions"]) == (GRAPH, 2, 3)
+
+
 def test_later_nodes_have_a_gap_inside_the_graph_instead() -> None:
     kernels, copies = intra_graph_gaps(graph_launch())
     assert kernels.tolist() == [0, 15, 0, 15]
     assert is_missing(copies).tolist() == [True]
+
+
+def test_gaps_of_nodes_at_the_ends_of_time() -> None:
+    """Laid one behind the other, these launches do not fit 64 bits."""
+    early, late = -(1 << 61), 1 << 61
+    launch = np.array([2, 2, 1, 1, 1])
+    start = np.array([early, late, early, early + 10, late])
+    end = np.array([early + 5, late + 5, early + 20, early + 15, late + 1])
+    gaps = gaps_before_nodes(launch, start, end)
+    assert is_missing(gaps).tolist() == [True, False, True, False, False]
+    assert gaps[[1, 3, 4]].tolist() == [late - early - 5, 0, late - early - 20]
 
 
 def test_a_graph_traced_as_one_unit() -> None:
@@ -98,9 +126,9 @@ def test_a_graph_traced_as_one_unit() -> None:
         api_calls=build.api_calls((0, 10, "cudaGraphLaunch"), correlation_id=5),
         graphs=build.table(schema.GRAPHS, [row]),
     )
-    found = only(launch_calls(found))
-    assert (found["queue_ns"], found["kernel"], found["executions"]) == (20, GRAPH, 1)
-    assert found["intra_graph_gap_ns"] is None
+    launch = only(launch_calls(found))
+    assert (launch["queue_ns"], launch["kernel"], launch["executions"]) == (20, GRAPH, 1)
+    assert launch["intra_graph_gap_ns"] is None
 
 
 def test_kernels_without_a_call_are_no_launch() -> None:

@@ -74,14 +74,30 @@ def test_the_profiler_is_not_waited_for() -> None:
     assert waited(found) == [0, 75]
 
 
-def test_of_activities_that_start_at_once_the_lower_stream_decides() -> None:
-    late, early = {"correlation_id": 1, "stream_id": 9}, {"correlation_id": 2, "stream_id": 8}
-    calls = made((400_000, 400_010), (0, 1))
-    pair = (build.kernels((500_000, 500_100), **late), build.kernels((500_000, 500_200), **early))
+QUEUED, LATE = {"correlation_id": 1}, {"correlation_id": 2}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "copy", "wait"),
+    [
+        ({**LATE, "stream_id": 9}, {**QUEUED, "stream_id": 8}, 0),
+        ({**LATE, "stream_id": 8}, {**QUEUED, "stream_id": 9}, 400_000),
+        ({**LATE, "stream_id": 8}, {**QUEUED, "stream_id": 8}, 400_000),
+        # A copy between host memories is no activity of the device.
+        ({**LATE, "stream_id": 9}, {**QUEUED, "stream_id": 8, "kind": "HtoH"}, 400_000),
+    ],
+)
+def test_of_activities_that_start_at_once_the_lower_stream_decides(
+    kernel: Row, copy: Row, wait: int
+) -> None:
     found = build.trace(
-        api_calls=calls, kernels=build.joined(build.kernels((90_000, 100_000)), *pair)
+        api_calls=made((0, 1), (400_000, 400_010)),
+        kernels=build.joined(
+            build.kernels((90_000, 100_000)), build.kernels((500_000, 500_100), **kernel)
+        ),
+        copies=build.copies((500_000, 500_200), **copy),
     )
-    assert waited(found) == [0, 0]  # that of stream 8 had been queued
+    assert waited(found) == [0, wait]
 
 
 def loop(count: int, period: int, busy: int, begin: int = 0) -> list[tuple[int, int, int, int]]:

@@ -94,6 +94,19 @@ def test_a_call_of_two_copies_blocks_once() -> None:
     assert (row["operations"], row["blocked_ns"], row["busy_ns"]) == (1, 10_000, 10_000)
 
 
+def test_of_two_copies_of_a_call_the_first_blocks() -> None:
+    found = build.trace(
+        api_calls=build.api_calls((0, 90_000, "cudaMemcpy"), correlation_id=1),
+        copies=build.joined(
+            build.copies((70_000, 80_000, "DtoH"), correlation_id=1, **H2D),
+            build.copies((10_000, 20_000, "HtoD"), correlation_id=1, **H2D),
+            build.copies((10_000, 30_000, "DtoD"), correlation_id=1, **H2D),
+        ),
+    )
+    blocked = {row["kind"]: row["blocked_ns"] for row in transfers(found).records()}
+    assert blocked == {"HtoD": 40_000, "DtoH": 0, "DtoD": 0}
+
+
 def test_hidden_and_exposed() -> None:
     """A kernel hides it wherever it ran on the same GPU, a graph too; twice copied counts once."""
     found = build.trace(
@@ -218,11 +231,14 @@ def test_transfers_agree_with_plain_loops(found: Trace, bounds: tuple[int, int] 
     if bounds:
         window = Window(bounds[0], bounds[0] + bounds[1], "test")
     copies = slow_copies(found)
-    names = (*KEYS, "call", "blocking")
-    compare(found, window, copies, transfers(found, window), lambda row: [row[n] for n in names])
+    compare(found, window, copies, transfers(found, window), keyed(*KEYS, "call", "blocking"))
     moved = [row | {"cause": row["migration_cause"]} for row in copies if "unified" in row["kind"]]
-    names = ("kind", "cause", "process_id", "device_id")
-    compare(found, window, moved, migrations(found, window), lambda row: [row[n] for n in names])
+    by_cause = keyed("kind", "cause", "process_id", "device_id")
+    compare(found, window, moved, migrations(found, window), by_cause)
+
+
+def keyed(*names: str) -> Callable[[Row], list[Any]]:
+    return lambda row: [row[name] for name in names]
 
 
 def compare(
