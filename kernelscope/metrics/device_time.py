@@ -34,6 +34,10 @@ class Account:
         As in the result table.
     busy : Pieces
         When anything was on the device.
+    kernels : Pieces
+        When a kernel or a graph traced as one unit was.
+    copies : Pieces
+        When a copy or a migration was, those of peers included on a device's account.
     concurrency : tuple of int
         Time with one, two, and three or more kernels.
     partition : tuple of int
@@ -48,6 +52,8 @@ class Account:
     leading_ns: int
     trailing_ns: int
     busy: Pieces
+    kernels: Pieces
+    copies: Pieces
     concurrency: tuple[int, int, int]
     partition: tuple[int, ...]
     fill: Weighted
@@ -256,6 +262,8 @@ def _account(activity: Activity, window: Window) -> Account:
         leading_ns=int(starts[0]) - window.start_ns if some else length,
         trailing_ns=window.end_ns - int(ends[-1]) if some else 0,
         busy=busy,
+        kernels=kernels,
+        copies=activity.copies,
         concurrency=concurrency(activity.starts, activity.ends),
         partition=partition(activity, length, total(busy)),
         fill=activity.fill,
