@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelscope.metrics.kernel_names import function_name, is_communication
+from kernelscope.metrics.communication_names import is_communication
+from kernelscope.metrics.kernel_names import function_name
 
 COMMUNICATION = [
     # from traces
