@@ -66,7 +66,6 @@ _NCCL: tuple[tuple[str, str], ...] = (
     ("AllGather", "all_gather"),
     ("AllGatherV", "all_gather"),  # NCCL 2.29
     ("Broadcast", "broadcast"),
-    ("AllToAllPivot", "all_to_all"),  # RCCL
 )
 
 COMMUNICATION: tuple[Known, ...] = (
@@ -136,6 +135,12 @@ COMMUNICATION: tuple[Known, ...] = (
     Known("custom all-reduce", r"(.+::)?cross_device_all_gather\w*", "all_gather"),
     # vLLM's quick reduce on AMD: quickreduce::allreduce_prototype_twoshot
     Known("quick reduce", r"(.+::)?allreduce_prototype_\w+", "all_reduce"),
+    # PyTorch symmetric memory: multimem_all_reduce_kernel, multimem_one_shot_all_reduce_kernel,
+    # multimem_all_gather_kernel, multimem_one_shot_reduce_out_kernel (also Triton's of that name)
+    *(
+        Known("symmetric memory", rf"(.+::)?_?multimem_(one_shot_)?{kind}_\w*kernel\w*", kind)
+        for kind in ("all_reduce", "all_gather", "reduce_scatter", "reduce")
+    ),
     # TensorRT-LLM and PyTorch's intra-node communication: oneShotAllReduceKernel,
     # twoShotAllReduceKernel, hybridCubeMeshAllReduceKernel
     Known(
@@ -151,12 +156,6 @@ COMMUNICATION: tuple[Known, ...] = (
         "one and two shot",
         r"(.+::)?([a-z_]+_)?(one|two)_shot_([a-z]+_)?all_reduce_\w*kernel\w*",
         "all_reduce",
-    ),
-    # PyTorch symmetric memory: multimem_all_reduce_kernel, multimem_one_shot_all_reduce_kernel,
-    # multimem_all_gather_kernel, multimem_one_shot_reduce_out_kernel (also Triton's of that name)
-    *(
-        Known("symmetric memory", rf"(.+::)?_?multimem_(one_shot_)?{kind}_\w*kernel\w*", kind)
-        for kind in ("all_reduce", "all_gather", "reduce_scatter", "reduce")
     ),
     # TensorRT-LLM and FlashInfer: allreduce_fusion_kernel_oneshot_lamport, …_twoshot_sync,
     # moereduce_allreduce_fusion_kernel_…, moefinalize_…; aiter: allreduce_fusion_kernel_1stage
