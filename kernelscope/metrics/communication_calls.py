@@ -33,7 +33,7 @@ REASONS: tuple[str, ...] = (
     "",
     "no_nvtx_range",
     "no_size_in_nvtx",
-    "several_kernels",
+    "mixed_group",
     "kind_unknown",
     "ranks_unknown",
 )
@@ -42,7 +42,8 @@ REASONS: tuple[str, ...] = (
 - ``no_nvtx_range``: no range of NCCL or of PyTorch's process groups holds the launch;
 - ``no_size_in_nvtx``: the range carries none: NCCL's structured payloads are in the recorded
   report, and ``nsys export --include-blobs=true`` writes them;
-- ``several_kernels``: operations of one group ran in several kernels, or beside others;
+- ``mixed_group``: the operations of one group ran in several kernels and were not all of one
+  size, or are not what the kernel does;
 - ``kind_unknown``: neither name nor NVTX tells what the kernel does, and with it what its
   message counts;
 - ``ranks_unknown``: the message is one rank's share, and the number of ranks is not known.
@@ -256,7 +257,7 @@ def _payloads(calls: Calls, together: Batches, batch: Int32s) -> Calls:
 def _reasons(calls: Calls, inside: Bools, crowded: Bools, size: Int64s) -> Int8s:
     """Return why the size of each call is not known."""
     reason = np.full(len(calls.rows), REASONS.index("no_size_in_nvtx"), dtype=np.int8)
-    reason[crowded] = REASONS.index("several_kernels")
+    reason[crowded] = REASONS.index("mixed_group")
     reason[~inside] = REASONS.index("no_nvtx_range")
     reason[calls.kind == KINDS.index(UNKNOWN)] = REASONS.index("kind_unknown")
     reason[size != MISSING] = 0

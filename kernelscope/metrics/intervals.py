@@ -203,6 +203,8 @@ def subtract(one: Pieces, other: Pieces) -> Pieces:
 def covered_before(pieces: Pieces, times: Int64s) -> Int64s:
     """Return how much time the pieces cover before each of `times`, shape (m,)."""
     starts, ends = pieces
+    if not len(starts):
+        return np.zeros(len(times), dtype=np.int64)
     before = np.zeros(len(starts) + 1, dtype=np.int64)
     np.cumsum(ends - starts, out=before[1:])
     begun = np.searchsorted(starts, times, side="right")
