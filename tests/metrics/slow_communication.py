@@ -13,7 +13,6 @@ from typing import Any
 Row = dict[str, Any]
 Key = tuple[int, int, str]
 
-NAMED = {"all_reduce_kernel": "all_reduce", "all_gather_kernel": "all_gather"}
 CALLS = {
     "ncclAllReduce": "all_reduce",
     "ncclAllGather": "all_gather",

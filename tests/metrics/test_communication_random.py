@@ -19,17 +19,14 @@ from kernelscope.trace import Trace
 from tests import build
 from tests.metrics.slow_communication import Row, Slow
 
-NAMES = {
+NAMES: dict[str, str | None] = {
     "gemm": None,
     "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)": "all_reduce",
     "ncclDevKernel_AllGather_RING_LL(x)": "all_gather",
     "ncclDevKernel_SendRecv(x)": "send_recv",
     "ncclDevKernel_Generic(x)": "unknown",
 }
-NCCL = st.sampled_from(
-    ["ncclGroupStart", "ncclGroupEnd", "ncclGroupEnd", "ncclAllReduce", "ncclAllGather",
-     "ncclBroadcast", "ncclSend", "ncclRecv", "ncclCommCount"]
-)  # fmt: skip
+OPERATIONS = ("ncclAllReduce", "ncclAllGather", "ncclBroadcast", "ncclSend", "ncclRecv")
 SMALL = st.integers(0, 20)
 PROCESSES, THREADS = st.sampled_from([1, 1, 2]), st.sampled_from([1, 1, 2])
 
@@ -45,39 +42,54 @@ def kernel_row(draw: st.DrawFn) -> Row:
         "device_id": draw(st.sampled_from([0, 0, 1])),
         "context_id": 1,
         "stream_id": 7,
-        "correlation_id": draw(st.integers(0, 6)),
+        "correlation_id": draw(st.integers(0, 20)),
         "name": name,
         "says": NAMES[name],
     }
 
 
 @st.composite
+def batch(draw: st.DrawFn) -> list[str]:
+    """What goes to the device together: an operation, a group of them, a piece of a group."""
+    operation = st.sampled_from(OPERATIONS)
+    if draw(st.booleans()):
+        return [draw(operation)]
+    kinds = st.sampled_from([("ncclAllReduce",), ("ncclSend", "ncclRecv"), OPERATIONS])
+    inner = draw(st.lists(st.sampled_from(draw(kinds)), max_size=3))
+    if inner and draw(st.integers(0, 4)) == 0:
+        inner[:1] = ["ncclGroupStart", inner[0], "ncclGroupEnd"]
+    names = ["ncclGroupStart", *inner, "ncclGroupEnd"]
+    return names[draw(st.sampled_from([0, 0, 0, 0, 1])) :]
+
+
+@st.composite
 def nccl_ranges(draw: st.DrawFn) -> list[Row]:
     """One thread's ranges, one after another."""
-    common = {"process_id": draw(PROCESSES), "thread_id": draw(THREADS)}
-    sizes, ranks = st.sampled_from([None, 0, 3, 3, 5]), st.sampled_from([None, 2, 4, 4])
+    common = {"process_id": draw(PROCESSES), "thread_id": draw(THREADS), "domain": "NCCL"}
+    names = [name for part in draw(st.lists(batch(), max_size=4)) for name in part]
+    sizes = draw(st.sampled_from([[3], [3, 5], [3, 5, 0], [3, None]]))
+    ranks = draw(st.sampled_from([[None], [4], [4, 4, 2]]))
     return [
         common
         | {
             "start_ns": 4 * i,
-            "end_ns": 4 * i + draw(st.integers(1, 4)),
-            "domain": "NCCL",
-            "name": draw(NCCL),
-            "message_bytes": draw(sizes),
-            "communicator_ranks": draw(ranks),
+            "end_ns": 4 * i + draw(st.integers(2, 4)),
+            "name": name,
+            "message_bytes": draw(st.sampled_from(sizes)) if name in OPERATIONS else None,
+            "communicator_ranks": draw(st.sampled_from(ranks)) if name in OPERATIONS else None,
             "style": "push_pop",
             "closed": True,
         }
-        for i in range(draw(st.integers(0, 7)))
+        for i, name in enumerate(names)
     ]
 
 
 @st.composite
-def pytorch_ranges(draw: st.DrawFn) -> list[Row]:
+def pytorch_ranges(draw: st.DrawFn, process: int, thread: int) -> list[Row]:
     """An outer range, and disjoint ones in it."""
-    common = {"process_id": draw(PROCESSES), "thread_id": draw(THREADS), "domain": ""}
+    common = {"process_id": process, "thread_id": thread, "domain": ""}
     names = st.sampled_from(["nccl:all_to_all", "nccl:broadcast", "step", "aten::mm"])
-    times = [(0, 40)] + [(a, a + draw(st.integers(1, 5))) for a in (2, 9, 18)]
+    times = [(0, 60)] + [(a, a + draw(st.integers(1, 9))) for a in (2, 14, 28)]
     return [
         common
         | {"start_ns": a, "end_ns": b, "name": draw(names), "style": "push_pop", "closed": True}
@@ -86,34 +98,41 @@ def pytorch_ranges(draw: st.DrawFn) -> list[Row]:
 
 
 @st.composite
+def launched(draw: st.DrawFn, ranges: list[Row], identity: int) -> Row:
+    """A launch call, most often inside one of NCCL's ranges."""
+    chosen: Row = {"process_id": draw(PROCESSES), "thread_id": draw(THREADS)}
+    start = draw(st.integers(0, 40))
+    if ranges and draw(st.integers(0, 4)):
+        chosen = draw(st.sampled_from(ranges))
+        start = chosen["start_ns"] + 1
+    return {
+        "start_ns": start,
+        "end_ns": start + 1,
+        "process_id": chosen["process_id"],
+        "thread_id": chosen["thread_id"],
+        "correlation_id": identity,
+        "name": "cudaLaunchKernel",
+        "kind": "runtime",
+    }
+
+
+@st.composite
 def slow_traces(draw: st.DrawFn) -> Slow:
     low, high = sorted((draw(st.integers(0, 20)), draw(st.integers(0, 20))))
-    ranges = draw(nccl_ranges()) + draw(pytorch_ranges())
+    if draw(st.booleans()):
+        low, high = 0, 20
+    nccl = draw(nccl_ranges())
     # Two threads' ranges are drawn apart; were they one thread's, they would cross.
-    more = draw(nccl_ranges())
-    threads = {(r["process_id"], r["thread_id"]) for r in ranges if r["domain"] == "NCCL"}
-    ranges += [r for r in more if (r["process_id"], r["thread_id"]) not in threads]
-    calls = [
-        {
-            "start_ns": start,
-            "end_ns": start + 1,
-            "process_id": process,
-            "thread_id": draw(THREADS),
-            "correlation_id": identity,
-            "name": "cudaLaunchKernel",
-            "kind": "runtime",
-        }
-        for process in (1, 2)
-        for identity in range(draw(st.integers(0, 6)))
-        for start in [draw(st.integers(0, 28))]
-    ]
-    return Slow(
-        kernels=draw(st.lists(kernel_row(), max_size=8)),
-        calls=calls,
-        ranges=ranges,
-        window=(low, high + 1),
-        ranks=draw(st.sampled_from([None, None, 8])),
-    )
+    threads = {(r["process_id"], r["thread_id"]) for r in nccl}
+    nccl += [r for r in draw(nccl_ranges()) if (r["process_id"], r["thread_id"]) not in threads]
+    asked = [r for thread in sorted(threads) for r in draw(pytorch_ranges(*thread))]
+    calls = [draw(launched(nccl, i)) for i in range(draw(st.integers(0, 6)))]
+    kernels = draw(st.lists(kernel_row(), max_size=4))
+    for call in calls:
+        kernel = draw(kernel_row())
+        kernels.append(kernel | {name: call[name] for name in ("process_id", "correlation_id")})
+    ranks = draw(st.sampled_from([None, None, 8]))
+    return Slow(kernels, calls, nccl + asked, (low, high + 1), ranks)
 
 
 def traced(slow: Slow) -> Trace:
