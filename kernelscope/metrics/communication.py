@@ -176,7 +176,7 @@ def _times(
     start, end, kept = clip(
         kernels["start_ns"][rows], kernels["end_ns"][rows], window.start_ns, window.end_ns
     )
-    inside = _counted(time)
+    inside = counted(time)
     codes_in = codes if kept is None else codes[kept]
     begin, stop, bounds = union_by_group(start, end, codes_in, count)
     group = np.repeat(np.arange(count), np.diff(bounds))
@@ -203,7 +203,7 @@ def _times(
     }
 
 
-def _counted(time: CommunicationTime) -> Bools:
+def counted(time: CommunicationTime) -> Bools:
     """Return which calls start in the window."""
     kernels, rows = time.trace.kernels, time.calls.rows
     return starts_inside(
@@ -236,7 +236,7 @@ def _volumes(time: CommunicationTime, codes: Array, count: int) -> dict[str, Col
     A group in which any size is not known has no sum: absent is not zero.
     """
     calls, kernels = time.calls, time.trace.kernels
-    inside = _counted(time)
+    inside = counted(time)
     rows, codes = calls.rows[inside], codes[inside]
     size = calls.bytes[inside]
     known = np.where(size == MISSING, 0, size)

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from kernelscope import schema
 from kernelscope.errors import SelectionError
 from kernelscope.metrics.communication import (
     communication,
     communication_by_device,
     measure_communication,
 )
+from kernelscope.metrics.communication_health import communication_findings
 from kernelscope.metrics.device_time import devices, measure
 from kernelscope.metrics.window import Window
 from kernelscope.trace import Table, Trace
@@ -105,7 +107,7 @@ def test_graphs_traced_as_one_unit() -> None:
     graph = {"process_id": 1, "device_id": 0, "start_ns": 10, "end_ns": 30}
     found = build.trace(
         kernels=build.kernels((0, 20, ALL_REDUCE), (15, 18)),
-        graphs=build.table(build.schema.GRAPHS, [graph]),
+        graphs=build.table(schema.GRAPHS, [graph]),
     )
     (row,) = rows(found)
     assert (row["exposed_ns"], row["exposed_without_graphs_ns"]) == (17, 10)
@@ -159,7 +161,7 @@ def scene(
     for column, values in payloads.items():
         for row, value in zip(nccl, values, strict=True):
             row[column] = value
-    tables = [build.table(build.schema.RANGES, nccl), pushed(*(pytorch or []))]
+    tables = [build.table(schema.RANGES, nccl), pushed(*(pytorch or []))]
     return build.trace(kernels=joined(*work), api_calls=calls, ranges=joined(*tables))
 
 
@@ -345,6 +347,12 @@ def test_sends_and_receives_count_the_direction_that_moves_more() -> None:
     assert volume(scene([(SEND_RECV, 25)], EXCHANGE, message_bytes=sizes))[0] == 120
 
 
+def test_sends_of_equal_size_in_several_kernels_cannot_be_told_apart() -> None:
+    sizes: list[int | None] = [None, 50, 50, 50, 50, None]
+    found = scene([(SEND_RECV, time) for time in (23, 25, 27, 29)], EXCHANGE, message_bytes=sizes)
+    assert volume(found) == (None, None, "mixed_group")
+
+
 def test_an_all_to_all_of_sends_has_a_message_for_every_peer() -> None:
     sizes: dict[str, Any] = {
         "message_bytes": [None, 50, 50, 50, 50, None],
@@ -423,3 +431,21 @@ def test_an_argument_is_not_changed() -> None:
     rows(found, ranks=4)
     tables: dict[str, Table] = found.tables
     assert {name: table.records() for name, table in tables.items()} == before
+
+
+def test_what_is_not_known_has_a_reason() -> None:
+    ranges = [(10, 20, "ncclAllReduce"), (30, 40, "ncclAllGather")]
+    work = [(ALL_REDUCE, 15), (ALL_GATHER, 35), (GENERIC, 50), (ALL_REDUCE, 50)]
+    found = measure_communication(scene(work, ranges, message_bytes=[None, 8]))
+    told = [(each.code, each.count) for each in communication_findings(found)]
+    assert told == [
+        ("communication_kind_unknown", 1),
+        ("communication_size_unknown", 1),
+        ("communication_size_unknown", 1),
+        ("communication_size_unknown", 1),
+        ("communication_size_unknown", 1),
+    ]
+    messages = " ".join(each.message for each in communication_findings(found))
+    for hint in ("--trace=cuda,nvtx", "--include-blobs=true", "number of ranks", "names"):
+        assert hint in messages
+    assert communication_findings(measure_communication(build.trace())) == []

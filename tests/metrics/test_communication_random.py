@@ -54,8 +54,8 @@ def batch(draw: st.DrawFn) -> list[str]:
     operation = st.sampled_from(OPERATIONS)
     if draw(st.booleans()):
         return [draw(operation)]
-    kinds = st.sampled_from([("ncclAllReduce",), ("ncclSend", "ncclRecv"), OPERATIONS])
-    inner = draw(st.lists(st.sampled_from(draw(kinds)), max_size=3))
+    mixes: list[tuple[str, ...]] = [("ncclAllReduce",), ("ncclSend", "ncclRecv"), OPERATIONS]
+    inner = draw(st.lists(st.sampled_from(draw(st.sampled_from(mixes))), max_size=3))
     if inner and draw(st.integers(0, 4)) == 0:
         inner[:1] = ["ncclGroupStart", inner[0], "ncclGroupEnd"]
     names = ["ncclGroupStart", *inner, "ncclGroupEnd"]
@@ -67,8 +67,9 @@ def nccl_ranges(draw: st.DrawFn) -> list[Row]:
     """One thread's ranges, one after another."""
     common = {"process_id": draw(PROCESSES), "thread_id": draw(THREADS), "domain": "NCCL"}
     names = [name for part in draw(st.lists(batch(), max_size=4)) for name in part]
-    sizes = draw(st.sampled_from([[3], [3, 5], [3, 5, 0], [3, None]]))
-    ranks = draw(st.sampled_from([[None], [4], [4, 4, 2]]))
+    some_sizes: list[list[int | None]] = [[3], [3, 5], [3, 5, 0], [3, None]]
+    some_ranks: list[list[int | None]] = [[None], [4], [4, 4, 2]]
+    sizes, ranks = draw(st.sampled_from(some_sizes)), draw(st.sampled_from(some_ranks))
     return [
         common
         | {
@@ -102,7 +103,7 @@ def launched(draw: st.DrawFn, ranges: list[Row], identity: int) -> Row:
     """A launch call, most often inside one of NCCL's ranges."""
     chosen: Row = {"process_id": draw(PROCESSES), "thread_id": draw(THREADS)}
     start = draw(st.integers(0, 40))
-    if ranges and draw(st.integers(0, 4)):
+    if ranges and draw(st.integers(0, 4)) > 0:
         chosen = draw(st.sampled_from(ranges))
         start = chosen["start_ns"] + 1
     return {
