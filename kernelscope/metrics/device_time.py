@@ -44,6 +44,8 @@ class Account:
         Time of each class of ``PARTITION_CLASSES``.
     fill : (float, int)
         Σ fill · ns and Σ ns of the executions whose fill is known.
+    compute, graphs : Pieces
+        When compute kernels ran, and graphs traced as one unit.
     """
 
     window_ns: int
@@ -57,6 +59,8 @@ class Account:
     concurrency: tuple[int, int, int]
     partition: tuple[int, ...]
     fill: Weighted
+    compute: Pieces
+    graphs: Pieces
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +79,8 @@ class DeviceTime:
         One for each physical device.
     other_process_ns : tuple of int
         For each lane, time in which only other processes were on its device.
+    communication : tuple of str
+        The user's patterns of communication kernels, beside the list.
     """
 
     window: Window
@@ -82,6 +88,7 @@ class DeviceTime:
     lanes: tuple[Account, ...]
     devices: tuple[Account, ...]
     other_process_ns: tuple[int, ...]
+    communication: tuple[str, ...] = ()
 
 
 def measure(
@@ -96,7 +103,8 @@ def measure(
     window : Window, optional
         The whole trace by default.
     communication : sequence of str
-        Regular expressions of further communication kernels.
+        Further communication kernels, as
+        :func:`kernelscope.metrics.communication_names.user_pattern` takes them.
     """
     window = window or whole(trace)
     identity = identify(trace)
@@ -115,7 +123,9 @@ def measure(
         for i in members:
             own = _own_ns(identity, lanes, members, marked, identity.lanes[i][0])
             others[i] = total(devices[-1].busy) - own
-    return DeviceTime(window, identity, tuple(lanes), tuple(devices), tuple(others))
+    return DeviceTime(
+        window, identity, tuple(lanes), tuple(devices), tuple(others), tuple(communication)
+    )
 
 
 def devices(
@@ -267,6 +277,8 @@ def _account(activity: Activity, window: Window) -> Account:
         concurrency=concurrency(activity.starts, activity.ends),
         partition=partition(activity, length, total(busy)),
         fill=activity.fill,
+        compute=activity.compute,
+        graphs=activity.graphs,
     )
 
 

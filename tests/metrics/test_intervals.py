@@ -227,3 +227,7 @@ def test_many_random_intervals(seed: int) -> None:
     ends = starts + random.integers(0, 12, 200)
     spans = list(zip(starts.tolist(), ends.tolist(), strict=True))
     assert as_list(iv.union(starts, ends)) == slow_union(spans)
+
+
+def test_nothing_is_covered_before_any_time() -> None:
+    assert iv.covered_before(iv.NO_PIECES, np.array([3, 5])).tolist() == [0, 0]
