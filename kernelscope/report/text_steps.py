@@ -156,7 +156,7 @@ def folded(table: Table) -> list[dict[str, Any]]:
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     raw = {text: tuple(text.split(SEPARATOR)) for text in table.categories("path")}
     parts = {text: tuple(map(fold, names)) for text, names in raw.items()}
-    summed = ("instances", "host_ns", "kernel_ns", "self_kernel_ns")
+    summed = ("instances", "host_ns", "kernel_ns", "self_kernel_ns", "opaque_ns")
     columns = zip(
         table.texts("path"),
         *(table.texts(name) for name in ("domain", "style")),
@@ -170,7 +170,9 @@ def folded(table: Table) -> list[dict[str, Any]]:
         row = rows.setdefault(key, {**where, **dict.fromkeys(summed, 0)})
         for name, value in zip(summed, values, strict=True):
             row[name] = None if value is None or row[name] is None else row[name] + value
-    return sorted(rows.values(), key=lambda row: (-row["kernel_ns"], -row["host_ns"]))
+    return sorted(
+        rows.values(), key=lambda row: (-row["kernel_ns"] - row["opaque_ns"], -row["host_ns"])
+    )
 
 
 _TELL_APART = ("domain", "process_id", "style")
@@ -211,9 +213,17 @@ def figures(rows: list[dict[str, Any]], kernel_ns: int) -> list[Figures]:
         Figures("share", units.texts(shares, "ratio")),
         Figures("kernels", units.durations([row["kernel_ns"] for row in rows]), style="bold"),
         Figures("self", units.durations([row["self_kernel_ns"] for row in rows]), 1),
+        *opaque([row["opaque_ns"] for row in rows], 1),
         Figures("instances", units.texts([row["instances"] for row in rows], "count"), 3),
         Figures("host", units.durations([row["host_ns"] for row in rows]), 2),
     ]
+
+
+def opaque(times: Sequence[int | None], optional: int) -> list[Figures]:
+    """Return the column of time in CUDA graphs traced as one unit; none where there is none."""
+    if not any(times):
+        return []
+    return [Figures("opaque", units.durations(times), optional)]
 
 
 def outside(unattributed: Table, kernel_ns: int, page: Page) -> list[Text]:
