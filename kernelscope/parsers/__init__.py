@@ -15,6 +15,7 @@ from types import ModuleType
 
 from kernelscope.errors import DamagedFileError, NotATraceError, TraceFileError
 from kernelscope.parsers import nsys, sniff
+from kernelscope.parsers.btree_pages import Stamp, pending_write
 from kernelscope.parsers.nsys_report import exported
 from kernelscope.parsers.sqlite import SqliteFile
 from kernelscope.trace import Trace
@@ -68,6 +69,27 @@ def _parse_report(report: Path) -> Trace:
 
 def _parse(path: Path) -> Trace:
     sniff.sqlite_database(path)
+    stamp, log = Stamp.of(path), pending_write(path)
+    try:
+        trace = _parse_database(path)
+    except (TraceFileError, OSError) as error:
+        if not stamp.holds(path):
+            raise _changed(path) from error
+        raise
+    # Each table is read whole or not at all, but two of them may be of two files.
+    if not stamp.holds(path) or pending_write(path) != log:
+        raise _changed(path)
+    return trace
+
+
+def _changed(path: Path) -> DamagedFileError:
+    return DamagedFileError(
+        f"{path} changed while it was read: another program writes it, or replaced it.",
+        "Wait until it is written, and try again.",
+    )
+
+
+def _parse_database(path: Path) -> Trace:
     try:
         file = SqliteFile.open(path)
         for parser in PARSERS:
