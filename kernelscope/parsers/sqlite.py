@@ -35,9 +35,12 @@ from kernelscope.parsers.columns import (
 from kernelscope.parsers.sniff import EXPORT_AGAIN
 from kernelscope.trace import Categorical
 
-__all__ = ["Numbers", "RawColumn", "Read", "SqliteFile", "connect", "read_with_sqlite3"]
+__all__ = ["COLUMNAR", "Numbers", "RawColumn", "Read", "SqliteFile", "connect", "read_with_sqlite3"]
 
 _ROWS_AT_ONCE = 8192
+
+COLUMNAR = "columnar"
+"""How most tables are read: `Read.how` of those whose columns came straight from the pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ class SqliteFile:
             if self.stamp is None:
                 raise Unsupported("its layout is not known")
             columns = read_columns(self.path, self.layouts[table], self.stamp, have)
-            how = "columnar"
+            how = COLUMNAR
         except Unsupported as refusal:
             columns = read_with_sqlite3(self.path, table, have)
             how = f"sqlite3: {refusal.reason}"
