@@ -338,10 +338,7 @@ def _projected_union(projection: Projection, code: Int32s, count: int) -> Int64s
 
 
 def _longest_first(table: Table) -> Table:
-    """Leave out rows without anything, and sort the others: see :func:`ranges`.
-
-    Rows that tie in all of it keep the order of their path's first range in the trace.
-    """
+    """Leave out rows without anything, and sort the others as :func:`ranges` says."""
     text = "path" if "path" in table.schema.names else "name"
     total = table["kernel_ns"] + table["opaque_ns"]
     seen = (table["instances"] > 0) | (table["host_ns"] > 0) | (total > 0)
@@ -356,6 +353,6 @@ def _longest_first(table: Table) -> Table:
 def _rank(table: Table, column: str) -> Int64s:
     """Return where the text of each row stands in the alphabet; texts are fewer than rows."""
     texts = table.categories(column)
-    rank = np.full(len(texts) + 1, -1, dtype=np.int64)  # the spare last place: no text
-    rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    place = {text: i for i, text in enumerate(sorted(set(texts)))}  # two paths may read alike
+    rank = np.array([*(place[text] for text in texts), -1])  # the spare last place: no text
     return np.asarray(rank[table[column]])

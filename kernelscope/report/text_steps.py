@@ -12,7 +12,7 @@ from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.iteration_family import fold
 from kernelscope.metrics.iteration_results import IterationSummary
-from kernelscope.metrics.range_paths import SEPARATOR
+from kernelscope.metrics.range_paths import SEPARATOR, written
 from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
 from kernelscope.report.rows import plain
 from kernelscope.report.sparkline import sparkline
@@ -170,8 +170,19 @@ def folded(table: Table) -> list[dict[str, Any]]:
         row = rows.setdefault(key, {**where, **dict.fromkeys(summed, 0)})
         for name, value in zip(summed, values, strict=True):
             row[name] = None if value is None or row[name] is None else row[name] + value
-    return sorted(
-        rows.values(), key=lambda row: (-row["kernel_ns"] - row["opaque_ns"], -row["host_ns"])
+    return sorted(rows.values(), key=_longest_first)
+
+
+def _longest_first(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what sorts ranges as :func:`kernelscope.metrics.ranges.ranges` does."""
+    process = row["process_id"]
+    return (
+        -row["kernel_ns"] - row["opaque_ns"],
+        -row["host_ns"],
+        row["path"],
+        row["domain"],
+        row["style"],
+        -1 if process is None else process,
     )
 
 
@@ -180,7 +191,7 @@ _STYLES = {"start_end": "start/end", "crossing": "crossing"}
 
 
 def _labels(rows: list[dict[str, Any]]) -> list[str]:
-    names = [" > ".join(row["path"]) for row in rows]
+    names = [written(row["path"]) for row in rows]
     return labels(names, *([row[key] for row in rows] for key in _TELL_APART))
 
 
