@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -18,6 +19,7 @@ from kernelscope.parsers import nsys, sniff
 from kernelscope.parsers.btree_pages import Stamp, pending_write
 from kernelscope.parsers.nsys_report import exported
 from kernelscope.parsers.sqlite import SqliteFile
+from kernelscope.parsers.sqlite_log import settled
 from kernelscope.trace import Trace
 
 PARSERS: tuple[ModuleType, ...] = (nsys,)
@@ -59,16 +61,36 @@ def read(path: str | PathLike[str]) -> Trace:
 
 def _parse_report(report: Path) -> Trace:
     with exported(report) as database:
-        try:
-            trace = _parse(database)
-        except TraceFileError as error:
-            told = error.message.replace(str(database), f"what nsys exported of {report}")
-            raise type(error)(told, error.hint) from error
+        trace = _in_place_of(_parse, database, f"what nsys exported of {report}")
     return replace(trace, capture=replace(trace.capture, file=str(report)))
+
+
+def _in_place_of(parse: Callable[[Path], Trace], path: Path, called: str) -> Trace:
+    """Parse a temporary file; errors call it what people know it by."""
+    try:
+        return parse(path)
+    except TraceFileError as error:
+        told = error.message.replace(str(path), called)
+        raise type(error)(told, error.hint) from error
 
 
 def _parse(path: Path) -> Trace:
     sniff.sqlite_database(path)
+    with settled(path) as database:
+        if database == path:
+            return _parse_settled(path)
+        trace = _in_place_of(_parse_settled, database, str(path))
+    said = (
+        "Another program has not finished writing the file, or was stopped: what it last wrote lay "
+        "in a write-ahead log beside it, and was read from a copy with the log brought in."
+    )
+    capture = trace.capture
+    return replace(
+        trace, capture=replace(capture, file=str(path), warnings=(*capture.warnings, said))
+    )
+
+
+def _parse_settled(path: Path) -> Trace:
     stamp, log = Stamp.of(path), pending_write(path)
     try:
         trace = _parse_database(path)

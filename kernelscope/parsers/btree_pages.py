@@ -90,13 +90,17 @@ class Stamp:
             return False
 
 
+WAL = "a write-ahead log"
+"""What :func:`pending_write` calls one."""
+
+
 def pending_write(path: Path) -> str:
     """Return which log beside the file holds changes that are not in it yet; '' if none.
 
     A journal may be a stale one that SQLite would ignore; only SQLite can tell.
     """
     path = path.resolve()  # SQLite keeps its logs beside the file itself, not beside a link to it
-    for suffix, name in (("-wal", "a write-ahead log"), ("-journal", "a rollback journal")):
+    for suffix, name in (("-wal", WAL), ("-journal", "a rollback journal")):
         try:
             if path.with_name(path.name + suffix).stat().st_size:
                 return name
