@@ -51,7 +51,7 @@ def document(analysis: Analysis) -> Row:
     result["ranges"] = paths(analysis.tables["ranges"])
     result["ranges_by_name"] = records(analysis.tables["ranges_by_name"])
     result["unattributed"] = unattributed(analysis.capture, analysis.tables["unattributed"])
-    result["graph_kernels"] = paths(analysis.tables["graph_kernels"])
+    result["graph_kernels"] = paths(ordered(analysis.tables["graph_kernels"]))
     return result
 
 
@@ -109,7 +109,7 @@ def paths(table: Table) -> list[Row]:
 
 
 def unattributed(what: Capture, table: Table) -> Row | None:
-    """Return the kernels that lie in no range at all, with reasons, and those of each domain.
+    """Return the work that lies in no range at all, with reasons, and that of each domain.
 
     None where no ranges were recorded: that no range holds a kernel then says nothing of it.
     """
@@ -120,6 +120,7 @@ def unattributed(what: Capture, table: Table) -> Row | None:
     return {
         "kernels": sum(row["kernels"] for row in nowhere),
         "total_ns": sum(row["total_ns"] for row in nowhere),
+        "opaque_ns": sum(row["opaque_ns"] for row in nowhere),
         "reasons": [{k: v for k, v in row.items() if k != "domain"} for row in nowhere],
         "by_domain": [row for row in rows if row["domain"] is not None],
     }
