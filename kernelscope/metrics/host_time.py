@@ -165,11 +165,10 @@ def host_activity(
     calls = calls_without_wrappers(trace.api_calls)
     callers = group(calls["process_id"], calls["thread_id"])
     scheduled = recording(trace)
-    threads = tuple(
-        _thread_time(trace, window, scheduled, mine)
-        for mine in _driving(
-            trace, calls, callers, window, waits or waiting(trace, calls, launches)
-        )
+    waits = waits or waiting(trace, calls, launches)
+    driven = _driving(trace, calls, callers, window, waits)
+    threads = _with_ranges(
+        trace, window, [_thread_time(trace, window, scheduled, mine) for mine in driven]
     )
     driving = {(each.process_id, each.thread_id) for each in threads}
     owners = list(dict.fromkeys(each.process_id for each in threads))
