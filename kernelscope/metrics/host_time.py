@@ -123,8 +123,8 @@ class HostActivity:
         How long each other thread was on a core in the window, ns; those that were.
     callers : frozenset of process
         The processes of which any CUDA call was recorded, in the window or not.
-    scheduled : (int, int) or None
-        From when to when scheduling was recorded; None where it was not.
+    scheduled : frozenset of process
+        The processes of which any thread's scheduling was recorded.
     """
 
     window: Window
@@ -132,11 +132,11 @@ class HostActivity:
     processes: Mapping[int | None, ProcessTime]
     others: Mapping[ThreadKey, int]
     callers: frozenset[int | None]
-    scheduled: tuple[int, int] | None
+    scheduled: frozenset[int | None]
 
     def others_on_core_ns(self, process: int | None) -> int | None:
-        """Return Σ time on a core of the threads of `process` that made no CUDA call."""
-        if self.scheduled is None:
+        """Return Σ time on a core of the threads of `process` that drive nothing."""
+        if process not in self.scheduled:
             return None
         return sum(time for key, time in self.others.items() if key[0] == process)
 
@@ -164,11 +164,12 @@ def host_activity(
     window = window or whole(trace)
     calls = calls_without_wrappers(trace.api_calls)
     callers = group(calls["process_id"], calls["thread_id"])
-    scheduled = recording(trace)
+    recorded = recording(trace)
+    running = group(trace.on_core["process_id"], trace.on_core["thread_id"])
     waits = waits or waiting(trace, calls, launches)
-    driven = _driving(trace, calls, callers, window, waits)
+    driven = _driving(calls, callers, running, window, waits)
     threads = _with_ranges(
-        trace, window, [_thread_time(trace, window, scheduled, mine) for mine in driven]
+        trace, window, [_thread_time(trace, window, recorded, mine) for mine in driven]
     )
     driving = {(each.process_id, each.thread_id) for each in threads}
     owners = list(dict.fromkeys(each.process_id for each in threads))
@@ -179,9 +180,13 @@ def host_activity(
             owner: _process_time([each for each in threads if each.process_id == owner])
             for owner in owners
         },
-        others={key: time for key, time in _on_core_by_thread(trace, window) if key not in driving},
+        others={
+            key: time
+            for key, time in _on_core_by_thread(trace, running, window)
+            if key not in driving
+        },
         callers=frozenset(key[0] for key in callers.keys),
-        scheduled=scheduled,
+        scheduled=frozenset(key[0] for key in running.keys),
     )
 
 
@@ -206,14 +211,13 @@ class _Caller:
 
 
 def _driving(
-    trace: Trace, calls: Table, callers: Groups, window: Window, waits: Waiting
+    calls: Table, callers: Groups, running: Groups, window: Window, waits: Waiting
 ) -> list[_Caller]:
     """Return the threads inside a CUDA call in the window."""
     started = starts_inside(calls, window)
     bounds = window.start_ns, window.end_ns
     waits_of = _by_thread(callers, waits)
-    running = group(trace.on_core["process_id"], trace.on_core["thread_id"])
-    stretches = dict(zip(running.keys, running.rows(), strict=True)) if running.keys else {}
+    stretches = dict(zip(running.keys, running.rows(), strict=True))
     found: list[_Caller] = []
     for number, (key, rows) in enumerate(zip(callers.keys, callers.rows(), strict=True)):
         began = calls["start_ns"][rows]
@@ -263,7 +267,7 @@ def _first_that_holds(sets: Sequence[Pieces]) -> tuple[Pieces, ...]:
 
 
 def _thread_time(
-    trace: Trace, window: Window, scheduled: tuple[int, int] | None, mine: _Caller
+    trace: Trace, window: Window, recorded: tuple[int, int] | None, mine: _Caller
 ) -> ThreadTime:
     """Work out when a thread was busy, from the best that was recorded of it."""
     waited = unite(*mine.waits)
@@ -271,9 +275,9 @@ def _thread_time(
     everything = _piece(window.start_ns, window.end_ns)
     on_core: Pieces | None = None
     busy, unscheduled, source = called, everything, API_CALLS
-    if mine.stretches is not None and scheduled is not None:
+    if mine.stretches is not None and recorded is not None:
         events = trace.on_core["start_ns"][mine.stretches], trace.on_core["end_ns"][mine.stretches]
-        known = intersection(everything, _known(mine.began, events, scheduled))
+        known = intersection(everything, _known(mine.began, events, recorded))
         start, end, _ = clip(*events, window.start_ns, window.end_ns)
         on_core = union(start, end)
         unscheduled = subtract(everything, known)
@@ -295,13 +299,13 @@ def _thread_time(
     )
 
 
-def _known(began: Int64s, stretches: Pieces, scheduled: tuple[int, int]) -> Pieces:
+def _known(began: Int64s, stretches: Pieces, recorded: tuple[int, int]) -> Pieces:
     """Return when scheduling was recorded of a thread that began CUDA calls at some times.
 
     A call begins on a core. One that began well before the thread's first stretch, or after its
     last, tells that the records do not reach so far; one from before all recording tells nothing.
     """
-    low, high = scheduled
+    low, high = recorded
     first, last = int(stretches[0].min()), int(stretches[1].max())
     if int(began.min()) < first - CONTRADICTION_NS:
         early = (began >= low) & (began < first - CONTRADICTION_NS)
@@ -358,13 +362,11 @@ def _process_time(threads: Sequence[ThreadTime]) -> ProcessTime:
     )
 
 
-def _on_core_by_thread(trace: Trace, window: Window) -> list[tuple[ThreadKey, int]]:
+def _on_core_by_thread(
+    trace: Trace, running: Groups, window: Window
+) -> list[tuple[ThreadKey, int]]:
     """Return how long each thread was on a core in the window, of those that were."""
-    events = trace.on_core
-    threads = group(events["process_id"], events["thread_id"])
-    if not threads.keys:
-        return []
-    inside = clipped_durations(events, window)
-    codes = np.zeros(len(events), dtype=np.intp) if threads.codes is None else threads.codes
-    time = sums_by(codes, inside, len(threads.keys)).tolist()
-    return [(key, ns) for key, ns in zip(threads.keys, time, strict=True) if ns]
+    inside = clipped_durations(trace.on_core, window)
+    codes = np.zeros(len(inside), dtype=np.intp) if running.codes is None else running.codes
+    time = sums_by(codes, inside, len(running.keys)).tolist()
+    return [(key, ns) for key, ns in zip(running.keys, time, strict=True) if ns]

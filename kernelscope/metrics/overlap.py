@@ -99,10 +99,7 @@ def _reason(host: HostActivity, process: int | None) -> str | None:
 
 
 def overlap(
-    trace: Trace,
-    window: Window | None = None,
-    *,
-    found: HostAndDevices | None = None,
+    trace: Trace, window: Window | None = None, *, found: HostAndDevices | None = None
 ) -> Table:
     """Do CPU and GPU work at the same time, or does one wait for the other?
 

@@ -90,7 +90,8 @@ OVERLAP = TableSchema(
         integer(
             "other_threads_on_core_ns",
             "ns",
-            "sum of the time on a core of its other threads; missing without scheduling records",
+            "sum of the time on a core of its other threads; missing without scheduling records of "
+            "the process",
             optional=True,
         ),
     ),

@@ -169,7 +169,7 @@ def _overlap(times: HostTimes, window: Span) -> list[Answers]:
 
 
 def _others(times: HostTimes, window: Span, lane: Key, mine: Sequence[Key]) -> int | None:
-    if not times.on_core:
+    if not any(thread[0] == lane[0] for thread in times.on_core):
         return None
     return sum(
         max(0, min(end, window[1]) - max(start, window[0]))

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernelscope.metrics import intervals as iv
@@ -83,6 +83,7 @@ MANY = st.lists(st.integers(0, 3), min_size=30, max_size=60).map(
 
 
 @given(FEW, MANY)
+@example([(40, 41), (42, 43)], [(4 * i, 4 * i + 3) for i in range(30)])
 def test_a_few_against_many_agree_with_the_bitmap(one: Spans, two: Spans) -> None:
     few, many = pieces(one), pieces(two)
     for left, right, ours, theirs in ((few, many, one, two), (many, few, two, one)):
