@@ -17,6 +17,7 @@ import numpy.typing as npt
 from kernelscope.metrics.call_classes import NAMES, call_classes
 from kernelscope.metrics.intervals import ordered
 from kernelscope.metrics.launch_times import LaunchTimes
+from kernelscope.metrics.launches import launch_rows
 from kernelscope.trace import Table, Trace
 
 Bools = npt.NDArray[np.bool_]
@@ -26,7 +27,8 @@ WORK_NS = 50_000
 """What a call that can block may take before it is waiting."""
 
 QUEUE_FULL = 1000
-"""Launches outstanding from which on a long launch call waits for room in the queue."""
+"""Operations outstanding from which on a long launch call waits for room in the queue, which
+holds 1022 of them: kernels, copies and memsets alike."""
 
 WAITS: tuple[str, ...] = (
     "synchronization",
@@ -64,17 +66,18 @@ class Waiting:
     kind: npt.NDArray[np.int8]
 
 
-def waiting(trace: Trace, calls: Table, launches: LaunchTimes) -> Waiting:
+def waiting(trace: Trace, calls: Table, launches: LaunchTimes | None = None) -> Waiting:
     """When did a thread of the host wait inside a CUDA call, and for what?
 
     Parameters
     ----------
     trace : Trace
-        Its kernels say how many launches were outstanding.
+        Its kernels, copies and graphs say how much was outstanding.
     calls : Table
         ``trace.api_calls`` without wrappers.
-    launches : LaunchTimes
-        What :func:`kernelscope.metrics.launch_times.launch_times` says of the trace.
+    launches : LaunchTimes, optional
+        What :func:`kernelscope.metrics.launch_times.launch_times` says of the trace; where it
+        is not given, calls and kernels are joined here if that is needed.
     """
     classes = call_classes(calls.categories("name"))
     kind_of = np.array([_WAIT_OF_CLASS.get(name, -1) for name in NAMES], dtype=np.int8)[classes]
@@ -87,17 +90,25 @@ def waiting(trace: Trace, calls: Table, launches: LaunchTimes) -> Waiting:
     kind = kind_of[code[call]]
     launching = classes[code[call]] == NAMES.index("launch")
     if launching.any():
-        full = _outstanding(trace, calls, launches, call[launching]) >= QUEUE_FULL
+        kernels = launches.call_of_kernel if launches else launch_rows(trace.kernels, calls)
+        full = _outstanding(trace, calls, kernels, call[launching]) >= QUEUE_FULL
         kind[np.flatnonzero(launching)[full]] = _QUEUE
     return Waiting(call, start[call] + grace[code[call]], end[call].astype(np.int64), kind)
 
 
-def _outstanding(trace: Trace, calls: Table, launches: LaunchTimes, asked: Int64s) -> Int64s:
-    """Return how many launches of its process had begun, and not started to run, at each call."""
+def _outstanding(
+    trace: Trace, calls: Table, call_of_kernel: npt.NDArray[np.int32], asked: Int64s
+) -> Int64s:
+    """Return how many calls of its process had put work in the queue that had not started yet.
+
+    Copies and memsets take places in it as kernels do; a graph's nodes take one together.
+    """
     start = calls["start_ns"]
     first = np.full(len(calls), np.iinfo(np.int64).max)
-    found = launches.call_of_kernel >= 0
-    np.minimum.at(first, launches.call_of_kernel[found], trace.kernels["start_ns"][found])
+    others = [(work, launch_rows(work, calls)) for work in (trace.copies, trace.graphs)]
+    for work, call in ((trace.kernels, call_of_kernel), *others):
+        found = call >= 0
+        np.minimum.at(first, call[found], work["start_ns"][found])
     launched = np.flatnonzero(first < np.iinfo(np.int64).max)
     count = np.zeros(len(asked), dtype=np.int64)
     process = calls["process_id"]
