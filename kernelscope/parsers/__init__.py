@@ -15,7 +15,6 @@ from types import ModuleType
 
 from kernelscope.errors import DamagedFileError, NotATraceError, TraceFileError
 from kernelscope.parsers import nsys, sniff
-from kernelscope.parsers.nsys_report import exported
 from kernelscope.parsers.sqlite import SqliteFile
 from kernelscope.trace import Trace
 
@@ -57,6 +56,8 @@ def read(path: str | PathLike[str]) -> Trace:
 
 
 def _parse_report(report: Path) -> Trace:
+    from kernelscope.parsers.nsys_report import exported  # noqa: PLC0415 - it runs a program
+
     with exported(report) as database:
         try:
             trace = _parse(database)
