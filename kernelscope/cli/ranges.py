@@ -28,7 +28,8 @@ from kernelscope.cli.progress import progress
 @click.option(
     "--path",
     metavar="PATH",
-    help="Only ranges at this path and inside it, globs allowed: 'step #/forward', or with ' > '.",
+    help="Only ranges at this path and inside it, globs allowed: 'step #/forward', or as printed, "
+    "with ' > ' between names.",
 )
 @click.option("--match", metavar="REGEX", help="Only ranges in whose name this is found.")
 @click.option(

@@ -148,6 +148,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         marked=marked,
         launches=launches,
         attribution=attribution.kernels.iteration if attribution.family else None,
+        graph_attribution=attribution.graphs.iteration if attribution.family else None,
         batch_size=batch_size,
         ranks=ranks,
         cross_check=cross_check,

@@ -1,10 +1,11 @@
-"""Which NVTX ranges and which iteration does each kernel, copy and memset belong to?
+"""Which NVTX ranges and which iteration does each kernel, copy and opaque graph belong to?
 
 Work belongs to the ranges that are open where its **launch call** begins: to those of the
 calling thread, one stack per domain (:mod:`kernelscope.metrics.nesting`), and to every
 start/end range of that thread (of any thread of the process with `process_ranges`), which
 overlap as they like. Everything here is decided once per launching call; kernels and copies
-take what their call has. The nodes of a CUDA graph all take what the graph's launch has.
+take what their call has. The nodes of a CUDA graph all take what the graph's launch has, and so
+does a graph that was traced as one unit.
 
 Of an iteration family, a launch outside its ranges *inherits* the iteration whose period is
 open at its call (:mod:`kernelscope.metrics.inheritance`).
@@ -92,8 +93,8 @@ class Attribution:
         The iterations, where asked for.
     inheritance : Inheritance
         The iteration of each launching call.
-    kernels, copies : Attributed
-        What each row of ``trace.kernels`` and ``trace.copies`` belongs to.
+    kernels, copies, graphs : Attributed
+        What each row of ``trace.kernels``, ``trace.copies`` and ``trace.graphs`` belongs to.
     """
 
     enclosed: Enclosed
@@ -101,6 +102,7 @@ class Attribution:
     inheritance: Inheritance
     kernels: Attributed
     copies: Attributed
+    graphs: Attributed
 
 
 def attribute(
@@ -111,7 +113,7 @@ def attribute(
     strict: bool = False,
     process_ranges: bool = False,
 ) -> Attribution:
-    """Which ranges and which iteration does each kernel, copy and memset belong to?
+    """Which ranges and which iteration does each kernel, copy and opaque graph belong to?
 
     Parameters
     ----------
@@ -123,7 +125,8 @@ def attribute(
         Whether such launches inherit the phase, too: the range directly inside the iteration.
     strict : bool
         Apply the rule of ``nsys stats``: a range must hold the whole call, start/end ranges
-        that another thread closed hold nothing, and nothing is inherited.
+        that another thread closed hold nothing, and nothing is inherited. Graphs traced as one
+        unit belong nowhere: nsys projects kernels, copies and memsets.
     process_ranges : bool
         Start/end ranges hold the launches of every thread of their process.
 
@@ -143,6 +146,7 @@ def attribute(
         inheritance=given,
         kernels=_attributed(calls.kernel_call, calls.kernel_row, given, reason),
         copies=_attributed(calls.copy_call, calls.copy_row, given, reason),
+        graphs=_attributed(calls.graph_call, calls.graph_row, given, reason),
     )
 
 

@@ -23,7 +23,7 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceEvents:
-    """The kernels, copies and memsets of known launch that lie in a window, clipped.
+    """The kernels, copies, memsets and opaque graphs of known launch in a window, clipped.
 
     Attributes
     ----------
@@ -46,6 +46,7 @@ def device_events(attribution: Attribution, window: Window) -> DeviceEvents:
         for work, call in (
             (trace.kernels, attribution.kernels.call),
             (trace.copies, attribution.copies.call),
+            (trace.graphs, attribution.graphs.call),
         )
         if len(work)
     ]
@@ -79,8 +80,10 @@ class CallWork:
     Attributes
     ----------
     kernels, kernel_ns, operations : ndarray of int64, shape (m,)
-        Kernels that start in the window, their time inside it, and how many kernels, copies
-        and memsets start in it.
+        Kernels that start in the window, their time inside it, and how many kernels, copies,
+        memsets and opaque graphs start in it.
+    opaque_ns : ndarray of int64, shape (m,), or None
+        Time inside the window of graphs that were traced as one unit; None for none.
     first, last : ndarray of int64, shape (m,)
         Earliest start and latest end of all of these, clipped; `NEVER` and −`NEVER` for none.
     """
@@ -88,6 +91,7 @@ class CallWork:
     kernels: Int64s
     kernel_ns: Int64s
     operations: Int64s
+    opaque_ns: Int64s | None
     first: Int64s
     last: Int64s
 
@@ -106,15 +110,24 @@ def call_work(attribution: Attribution, window: Window, events: DeviceEvents) ->
     """
     trace, count = attribution.enclosed.trace, len(attribution.enclosed.calls)
     kernels = _started(trace.kernels, attribution.kernels.call, window, count)
-    copies = _started(trace.copies, attribution.copies.call, window, count)
-    call, known = attribution.kernels.call, attribution.kernels.call >= 0
-    time = clipped_durations(trace.kernels, window)
-    if not known.all():
-        call, time = call[known], time[known]
+    others = _started(trace.copies, attribution.copies.call, window, count)
+    opaque = None
+    if len(trace.graphs):
+        others += _started(trace.graphs, attribution.graphs.call, window, count)
+        opaque = _time(trace.graphs, attribution.graphs.call, window, count)
+    kernel_ns = _time(trace.kernels, attribution.kernels.call, window, count)
     first, last = np.full(count, NEVER), np.full(count, -NEVER)
     np.minimum.at(first, events.call, events.start)
     np.maximum.at(last, events.call, events.end)
-    return CallWork(kernels, sums_by(call, time, count), kernels + copies, first, last)
+    return CallWork(kernels, kernel_ns, kernels + others, opaque, first, last)
+
+
+def _time(work: Table, call: Int32s, window: Window, count: int) -> Int64s:
+    """Return how long the events that each call launched last inside the window."""
+    known, time = call >= 0, clipped_durations(work, window)
+    if not known.all():
+        call, time = call[known], time[known]
+    return sums_by(call, time, count)
 
 
 def _started(work: Table, call: Int32s, window: Window, count: int) -> npt.NDArray[Any]:

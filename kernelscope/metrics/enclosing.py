@@ -57,7 +57,7 @@ class Enclosed:
 
 def enclosed(trace: Trace, *, strict: bool = False, process_ranges: bool = False) -> Enclosed:
     """Which ranges was each launching call made in?"""
-    nest, calls = nesting(trace.ranges), launching(trace)
+    nest, calls = nesting(trace.ranges), launching(trace, opaque=not strict)
     innermost = _innermost(nest, trace.ranges, calls, strict)
     overlapping = _overlapping(nest, trace.ranges, strict)
     held = held_calls(

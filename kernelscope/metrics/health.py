@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernelscope import units
 from kernelscope.metrics import results
 from kernelscope.metrics.aggregate import by_total, totals_by_group
 from kernelscope.metrics.api_calls import calls_without_wrappers
 from kernelscope.metrics.device_identity import Identity, Lane, identify, limits_of
-from kernelscope.metrics.intervals import NO_PIECES, Pieces, overlap, total, union, unite
+from kernelscope.metrics.device_time import devices
+from kernelscope.metrics.intervals import NO_PIECES, Pieces, overlap, union, unite
 from kernelscope.metrics.launches import launch_rows
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Categorical, ColumnData, Table, Trace, is_missing
@@ -21,6 +23,8 @@ CLOCK_TOLERANCE_NS = 1_000
 
 FAR_NS = 3_600_000_000_000
 """An event this far (an hour), and ten times the length of the run, from the others is doubtful."""
+
+_OPAQUE = "partition.opaque_graph_ns"
 
 FAR_SPANS = 10
 SAMPLED_ROWS = 1024
@@ -165,7 +169,8 @@ def _launches(examined: Examined) -> Iterator[Finding]:
 
 def _far_events(examined: Examined) -> Iterator[Finding]:
     """A few events far from all others: they stretch the window, and make all else look idle."""
-    tables = [t for t in (examined.trace.kernels, examined.trace.copies) if len(t)]
+    trace = examined.trace
+    tables = [t for t in (trace.kernels, trace.copies, trace.graphs) if len(t)]
     if not tables:
         return
     sample = np.concatenate([t["start_ns"][:: max(len(t) // SAMPLED_ROWS, 1)] for t in tables])
@@ -182,8 +187,9 @@ def _far_events(examined: Examined) -> Iterator[Finding]:
             "events_far_away",
             "warning",
             count,
-            f"{count:,} kernels or copies lie more than an hour from all others: a false clock, "
-            "or a capture that slept. The window reaches to them, and shares of it are small. "
+            f"{count:,} kernels, copies or graphs lie more than an hour from all others: a false "
+            "clock, or a capture that slept. The window reaches to them, and shares of it are "
+            "small. "
             f"--between {low}ns,{high}ns looks at the others.",
         )
 
@@ -261,23 +267,17 @@ def _missing_figures(examined: Examined) -> Iterator[Finding]:
 
 
 def _opaque_graphs(examined: Examined) -> Iterator[Finding]:
-    graphs, kernels = examined.trace.graphs, examined.trace.kernels
-    count = len(graphs)
+    count = len(examined.trace.graphs)
     if count:
-        opaque = total(union(graphs["start_ns"], graphs["end_ns"]))
-        both = total(
-            unite(
-                union(graphs["start_ns"], graphs["end_ns"]),
-                union(kernels["start_ns"], kernels["end_ns"]),
-            )
-        )
-        share = f"{opaque / both:.1%} of kernel time" if both else "no time at all"
+        table = devices(examined.trace)
+        busy, opaque = (int(table[name].sum()) for name in ("busy_ns", _OPAQUE))
+        share = f"{units.ratio(opaque / busy)} of all busy time" if busy else "no time at all"
         yield Finding(
             "opaque_graphs",
             "warning",
             count,
-            f"{count:,} CUDA graph launches were traced as one unit each ({share}): their time is "
-            "busy, but the kernels inside are unknown and in no kernel figure. Record with "
+            f"{count:,} CUDA graph launches were traced as one unit each: {share} is opaque, busy "
+            "with kernels that are unknown and in no kernel figure. Record with "
             "nsys profile --cuda-graph-trace=node to see them.",
         )
 

@@ -28,17 +28,31 @@ ITERATIONS = TableSchema(
         integer(
             "busy_in_window_ns",
             "ns",
-            "time within the period in which any device of the process ran a kernel, copy or "
-            "memset of the process",
+            "time within the period in which any device of the process ran a kernel, copy, "
+            "memset or opaque graph of the process",
         ),
         integer(
-            "kernel_in_window_ns", "ns", "time within the period in which any kernel of it ran"
+            "kernel_in_window_ns",
+            "ns",
+            "time within the period in which any kernel of it ran, or any opaque graph, which is "
+            "kernels that nobody knows",
         ),
         integer(
-            "attributed_ns", "ns", "sum of the durations of the kernels that the iteration launched"
+            "attributed_ns",
+            "ns",
+            "sum of the durations of the kernels and opaque graphs that the iteration launched",
         ),
         integer("spill_ns", "ns", "the part of attributed_ns that ran after the period"),
-        integer("launches", "count", "calls of the process in the period that launched a kernel"),
+        integer(
+            "opaque_ns",
+            "ns",
+            "the part of attributed_ns in CUDA graphs that were traced as one unit",
+        ),
+        integer(
+            "launches",
+            "count",
+            "calls of the process in the period that launched a kernel or an opaque graph",
+        ),
         integer("kernels", "count", "executions that the iteration launched"),
         Column("state", "category", "text", "warmup, steady, outlier or last"),
     ),

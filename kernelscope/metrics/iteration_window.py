@@ -30,7 +30,7 @@ def window_of_iterations(marked: Marked, wanted: str) -> Window:
     wanted : str
         ``steady``; the number of one iteration, from 0, ``12``; or a slice, ``10:20``, which
         holds the iterations from 10 up to, but not including, 20 (``10:`` and ``:20`` leave an
-        end open).
+        end open, and what reaches past the last one ends there, as in Python).
 
     Returns
     -------
@@ -86,7 +86,7 @@ def _numbers(wanted: str, count: int) -> tuple[int, int]:
             f"{wanted!r} does not say which iterations.",
             "Say steady, a number such as 12, or a slice such as 10:20.",
         )
-    return int(found[1] or 0), int(found[2] or count)
+    return int(found[1] or 0), min(int(found[2] or count), count)
 
 
 def window_of_range(trace: Trace, wanted: str) -> Window:

@@ -46,6 +46,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     *,
     pattern: str | None = None,
     attribution: Int32s | None = None,
+    graph_attribution: Int32s | None = None,
     batch_size: int | None = None,
     ranks: int | None = None,
     cross_check: bool = False,
@@ -66,6 +67,8 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     attribution : ndarray of int32, shape (kernels,), optional
         Number of the iteration that launched each kernel, −1 for none. Without it, a kernel
         belongs to the iteration of its process in whose period its launch call starts.
+    graph_attribution : ndarray of int32, shape (graphs,), optional
+        The same of each graph that was traced as one unit.
     batch_size, ranks : int, optional
         Samples per iteration and rank, and number of ranks (1), for the throughput. There is
         none of a repeating unit of the kernel sequence, which may be a part of an iteration.
@@ -83,7 +86,8 @@ def iterations(  # noqa: PLR0913 - what the command line offers
         usually lies outside the range. The last ends with its range and is in no period
         statistic. ``…_in_window_ns`` clip the device's time to the period, as the union over
         all devices of the process, and add up over iterations; ``attributed_ns`` is the work
-        that the iteration launched, whenever it ran. The two are never mixed.
+        that the iteration launched, whenever it ran. The two are never mixed. Graphs that were
+        traced as one unit are in both, and their part of ``attributed_ns`` is ``opaque_ns``.
 
     Raises
     ------
@@ -96,7 +100,8 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     if family is None:
         return Iterations(_summary(marked, window, trace), Table.empty(ITERATIONS), marked)
     kept = _in_window(family, window, whole(trace))
-    rows = _rows(trace, marked, family, launches, attribution).take(kept)
+    owners = _owners(family, launches, attribution, graph_attribution)
+    rows = _rows(trace, marked, family, launches, owners).take(kept)
     check = _sequence_check(trace, family, launches) if cross_check and marked.from_ranges else None
     # Samples per *unit* of the kernel sequence are not known: it may be a layer.
     known = batch_size is not None and marked.from_ranges
@@ -123,12 +128,13 @@ def _rows(
     marked: Marked,
     family: IterationFamily,
     launches: LaunchTimes,
-    attribution: Int32s | None,
+    owners: tuple[Int32s, Int32s],
 ) -> Table:
     count = len(family.starts)
     period = family.ends - family.starts
-    owner = iteration_of_kernel(family, launches) if attribution is None else attribution
     kernels, copies = (_activity(table, family) for table in (trace.kernels, trace.copies))
+    if len(trace.graphs):
+        kernels = unite(kernels, _activity(trace.graphs, family))
     columns: dict[str, ColumnData] = {
         "index": np.arange(count, dtype=np.int64),
         "start_ns": family.starts,
@@ -137,7 +143,7 @@ def _rows(
         "kernel_in_window_ns": _inside(kernels, family),
         "launches": _launches(family, launches),
         "state": Categorical(marked.state, STATES),
-        **_attributed(trace, family, owner),
+        **_attributed(trace, family, owners),
     }
     if marked.from_ranges:
         names = trace.ranges.categories("name")
@@ -151,16 +157,31 @@ def _rows(
     return Table.make(ITERATIONS, columns)
 
 
-def iteration_of_kernel(family: IterationFamily, launches: LaunchTimes) -> Int32s:
-    """Return the iteration in whose period each kernel's launch call starts; −1 for none.
+def _owners(
+    family: IterationFamily,
+    launches: LaunchTimes,
+    kernels: Int32s | None,
+    graphs: Int32s | None,
+) -> tuple[Int32s, Int32s]:
+    """Return the iteration that launched each kernel, and each opaque graph; −1 for none."""
+    return (
+        _iteration_at(family, launches.at, launches.process) if kernels is None else kernels,
+        _iteration_at(family, launches.graph_at, launches.graph_process)
+        if graphs is None
+        else graphs,
+    )
 
-    Only kernels of the family's own process belong to its iterations. A kernel without a
-    recorded call goes by its own start.
+
+def _iteration_at(family: IterationFamily, at: Int64s, of_process: Int64s) -> Int32s:
+    """Return the iteration in whose period each launch call starts; −1 for none.
+
+    Only work of the family's own process belongs to its iterations. What has no recorded call
+    goes by its own start.
     """
     process = UNKNOWN if family.process_id is None else family.process_id
-    place = np.searchsorted(family.starts, launches.at, side="right") - 1
-    inside = (launches.process == process) & (place >= 0)
-    inside &= launches.at < family.ends[np.maximum(place, 0)]
+    place = np.searchsorted(family.starts, at, side="right") - 1
+    inside = (of_process == process) & (place >= 0)
+    inside &= at < family.ends[np.maximum(place, 0)]
     return np.where(inside, place, -1).astype(np.int32)
 
 
@@ -190,19 +211,31 @@ def _launches(family: IterationFamily, launches: LaunchTimes) -> Int64s:
     return found.astype(np.int64, copy=False)
 
 
-def _attributed(trace: Trace, family: IterationFamily, owner: Int32s) -> dict[str, ColumnData]:
-    count = len(family.starts)
-    mine, code = owner >= 0, owner
-    start, end = trace.kernels["start_ns"], trace.kernels["end_ns"]
-    if not mine.all():
-        code, start, end = code[mine], start[mine], end[mine]
-    late = np.flatnonzero(end > family.ends[code])
-    behind = end[late] - np.maximum(start[late], family.ends[code[late]])
+def _attributed(
+    trace: Trace, family: IterationFamily, owners: tuple[Int32s, Int32s]
+) -> dict[str, ColumnData]:
+    of_kernel, of_graph = owners
+    mine = of_kernel >= 0
+    counted = of_kernel if mine.all() else of_kernel[mine]
+    total, spill = _time(trace.kernels, family, of_kernel)
+    opaque, late = _time(trace.graphs, family, of_graph)
     return {
-        "attributed_ns": sums_by(code, end - start, count),
-        "spill_ns": sums_by(code[late], behind, count),
-        "kernels": np.bincount(code, minlength=count).astype(np.int64),
+        "attributed_ns": total + opaque,
+        "spill_ns": spill + late,
+        "opaque_ns": opaque,
+        "kernels": np.bincount(counted, minlength=len(family.starts)).astype(np.int64),
     }
+
+
+def _time(work: Table, family: IterationFamily, owner: Int32s) -> tuple[Int64s, Int64s]:
+    """Return how long the work of each iteration takes, and how much of it after the period."""
+    count, mine = len(family.starts), owner >= 0
+    start, end = work["start_ns"], work["end_ns"]
+    if not mine.all():
+        owner, start, end = owner[mine], start[mine], end[mine]
+    late = np.flatnonzero(end > family.ends[owner])
+    behind = end[late] - np.maximum(start[late], family.ends[owner[late]])
+    return sums_by(owner, end - start, count), sums_by(owner[late], behind, count)
 
 
 def _sequence_check(

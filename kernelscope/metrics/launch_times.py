@@ -11,7 +11,7 @@ from kernelscope.metrics.api_calls import calls_without_wrappers
 from kernelscope.metrics.grouping import begins, group
 from kernelscope.metrics.intervals import ordered
 from kernelscope.metrics.launches import launch_rows
-from kernelscope.trace import Array, Trace, distinct, is_missing
+from kernelscope.trace import Array, Table, Trace, distinct, is_missing
 
 Int64s = npt.NDArray[np.int64]
 
@@ -21,7 +21,7 @@ UNKNOWN = int(np.iinfo(np.int64).min)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaunchTimes:
-    """The launch calls of a trace, and the call of each kernel.
+    """The launch calls of a trace, of opaque graphs, too, and the call of each kernel.
 
     Attributes
     ----------
@@ -32,6 +32,8 @@ class LaunchTimes:
         execution stands in for it.
     process : ndarray of int64, shape (kernels,)
         The process of each kernel.
+    graph_at, graph_process : ndarray of int64, shape (graphs,)
+        The same of each graph that was traced as one unit.
     calls : dict of int to ndarray of int64
         Process → starts of its launch calls, sorted; of its executions, where the capture holds
         none of its calls.
@@ -42,28 +44,41 @@ class LaunchTimes:
     call_of_kernel: npt.NDArray[np.int32]
     at: Int64s
     process: Int64s
+    graph_at: Int64s
+    graph_process: Int64s
     calls: dict[int, Int64s]
     threads: frozenset[tuple[int, int]]
 
 
 def launch_times(trace: Trace) -> LaunchTimes:
-    """Find out when, and where, each kernel of `trace` was launched."""
+    """Find out when, and where, each kernel and each opaque graph of `trace` was launched."""
     calls = calls_without_wrappers(trace.api_calls)
-    rows = launch_rows(trace.kernels, calls)
-    at = trace.kernels["start_ns"].astype(np.int64)
-    found = rows >= 0
     launched = np.zeros(len(calls), dtype=np.bool_)
-    launched[rows[found]] = True
-    at[found] = calls["start_ns"][rows[found]]
-    process = ids(trace.kernels["process_id"])
+    rows, at, process = _launched(trace.kernels, calls, launched)
+    _, graph_at, graph_process = _launched(trace.graphs, calls, launched)
     callers, threads, starts = (
         calls[name] if launched.all() else calls[name][launched]
         for name in ("process_id", "thread_id", "start_ns")
     )
     by_process = _times_by(callers, starts)
-    if any(each not in by_process for each in distinct(process).tolist()):
-        by_process = _times_by(process, at) | by_process
-    return LaunchTimes(rows, at, process, by_process, _pairs(callers, threads))
+    active = {*distinct(process).tolist(), *distinct(graph_process).tolist()}
+    if any(each not in by_process for each in active):
+        work = np.concatenate([process, graph_process]), np.concatenate([at, graph_at])
+        by_process = _times_by(*work) | by_process
+    pairs = _pairs(callers, threads)
+    return LaunchTimes(rows, at, process, graph_at, graph_process, by_process, pairs)
+
+
+def _launched(
+    work: Table, calls: Table, launched: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int32], Int64s, Int64s]:
+    """Return call, time and process of each launch, and mark those calls in `launched`."""
+    rows = launch_rows(work, calls)
+    at = work["start_ns"].astype(np.int64)
+    found = rows >= 0
+    launched[rows[found]] = True
+    at[found] = calls["start_ns"][rows[found]]
+    return rows, at, ids(work["process_id"])
 
 
 def _pairs(processes: Array, threads: Array) -> frozenset[tuple[int, int]]:

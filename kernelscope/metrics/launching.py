@@ -26,7 +26,7 @@ GRAPH_LAUNCHES = ("cudaGraphLaunch", "cuGraphLaunch")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launching:
-    """The m host calls that launched any kernel, copy or memset.
+    """The m host calls that launched any kernel, copy, memset or graph traced as one unit.
 
     Attributes
     ----------
@@ -38,10 +38,10 @@ class Launching:
         Whether it launched a CUDA graph.
     threads : mapping of (process, thread) to slice
         Where each thread's calls stand.
-    kernel_call, copy_call : ndarray of int32
-        The call, as a number from 0 to m − 1, that launched each row of ``trace.kernels`` and
-        ``trace.copies``; −1 where there is none.
-    kernel_row, copy_row : ndarray of int32
+    kernel_call, copy_call, graph_call : ndarray of int32
+        The call, as a number from 0 to m − 1, that launched each row of ``trace.kernels``,
+        ``trace.copies`` and ``trace.graphs``; −1 where there is none.
+    kernel_row, copy_row, graph_row : ndarray of int32
         The same as rows of ``trace.api_calls``.
     """
 
@@ -52,21 +52,26 @@ class Launching:
     threads: Mapping[Key, slice]
     kernel_call: Int32s
     copy_call: Int32s
+    graph_call: Int32s
     kernel_row: Int32s
     copy_row: Int32s
+    graph_row: Int32s
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
-def launching(trace: Trace) -> Launching:
+def launching(trace: Trace, *, opaque: bool = True) -> Launching:
     """Which calls launched work?
 
-    Call-chain wrappers are left out: they stand around calls that are rows themselves.
+    Call-chain wrappers are left out: they stand around calls that are rows themselves. So are
+    the launches of graphs traced as one unit where `opaque` is not set, as in ``nsys stats``.
     """
     own = rows_without_wrappers(trace.api_calls)
     calls = trace.api_calls if own is None else trace.api_calls.take(own)
-    launched_by = [launch_rows(work, calls) for work in (trace.kernels, trace.copies)]
+    launched_by = [launch_rows(work, calls) for work in (trace.kernels, trace.copies, trace.graphs)]
+    if not opaque:
+        launched_by[2][:] = -1
     launches = np.zeros(len(calls), dtype=np.bool_)
     for by in launched_by:
         launches[by[by >= 0]] = True
@@ -76,7 +81,7 @@ def launching(trace: Trace) -> Launching:
     bounds = np.cumsum([0, *(len(part) for part in parts)]).tolist()
     number = np.full(len(calls) + 1, -1, dtype=np.int32)  # the spare last place stands for −1
     number[ordered] = np.arange(len(ordered), dtype=np.int32)
-    kernel_row, copy_row = (_outside(by, own) for by in launched_by)
+    kernel_row, copy_row, graph_row = (_outside(by, own) for by in launched_by)
     start = calls["start_ns"][ordered].astype(np.int64, copy=False)
     return Launching(
         rows=_outside(ordered, own),
@@ -86,8 +91,10 @@ def launching(trace: Trace) -> Launching:
         threads={key: slice(*pair) for key, pair in zip(keys, pairwise(bounds), strict=True)},
         kernel_call=number[launched_by[0]],
         copy_call=number[launched_by[1]],
+        graph_call=number[launched_by[2]],
         kernel_row=kernel_row,
         copy_row=copy_row,
+        graph_row=graph_row,
     )
 
 
@@ -123,11 +130,13 @@ def _by_start(rows: Int32s, start: npt.NDArray[Any]) -> Int32s:
 
 
 def _graph_launches(trace: Trace, calls: Table, launched_by: list[Int32s]) -> Bools:
-    """Return which calls launch a CUDA graph: by name, or because a node of one came of them."""
+    """Return which calls launch a CUDA graph: by name, or because one or its nodes came of them."""
     table = [text.startswith(GRAPH_LAUNCHES) for text in calls.categories("name")] + [False]
     graph = np.array(table, dtype=np.bool_)[calls["name"]]
-    for work, by in zip((trace.kernels, trace.copies), launched_by, strict=True):
+    *nodes_by, whole_by = launched_by
+    for work, by in zip((trace.kernels, trace.copies), nodes_by, strict=True):
         graph[by[(by >= 0) & ~is_missing(work["graph_node_id"])]] = True
+    graph[whole_by[whole_by >= 0]] = True
     return graph
 
 

@@ -72,7 +72,7 @@ class _Grouped:
 
 def device_span(trace: Trace) -> tuple[int, int] | None:
     """Return when device activity began and ended; None where there is none."""
-    tables = [table for table in (trace.kernels, trace.copies) if len(table)]
+    tables = [table for table in (trace.kernels, trace.copies, trace.graphs) if len(table)]
     if not tables:
         return None
     start = min(int(table["start_ns"].min()) for table in tables)

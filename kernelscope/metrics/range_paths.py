@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +18,34 @@ from kernelscope.trace import Categorical, Table
 Int32s = npt.NDArray[np.int32]
 
 SEPARATOR = "\x1f"
-"""What stands between the names of a path's text: ASCII's own *unit separator*, which no name
-holds, as ``" > "`` might."""
+"""What stands between the names of a path's text: ASCII's own *unit separator*. A name that holds
+one, which nobody has seen, has its picture there."""
+
+_PICTURE = "\N{SYMBOL FOR UNIT SEPARATOR}"
+_BETWEEN = " > "
+_ALONE = re.compile(r"(?<![^ ])(\\*)>(?![^ ])")
+_ESCAPED = re.compile(r"(?<![^ ])\\(\\*>)(?![^ ])")
 
 DEEPEST = 64
 """Paths are written out to this many names."""
 
 STYLES = ("push_pop", "start_end", "crossing")
 """``crossing``: a push/pop range that crosses another and has no place in a stack."""
+
+
+def written(names: Sequence[str]) -> str:
+    """Return a path as people and tables read it: its names with ``" > "`` between them.
+
+    Where a name itself holds a ``>`` that stands alone, between blanks or at an end of the name,
+    a backslash goes before it, and one more if there are some already. So no two paths are
+    written alike, and ``std::vector<int>`` stays what it is.
+    """
+    return _BETWEEN.join(_ALONE.sub(r"\\\1>", name) for name in names)
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names of a path that :func:`written` wrote."""
+    return [_ESCAPED.sub(r"\1", name) for name in text.split(_BETWEEN)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +87,7 @@ class Paths:
         texts: list[str] = []
         rows = zip(self.parent.tolist(), self.name.tolist(), self.depth.tolist(), strict=True)
         for row, (parent, name, depth) in enumerate(rows):
-            own = self.names[name]
+            own = self.names[name].replace(SEPARATOR, _PICTURE)
             if depth >= DEEPEST:
                 texts.append(self._end_of(row))
             else:
@@ -76,7 +98,7 @@ class Paths:
         """Return the last `DEEPEST` names of a path, and that there are more before them."""
         names: list[str] = []
         while len(names) < DEEPEST:
-            names.append(self.names[self.name[row]])
+            names.append(self.names[self.name[row]].replace(SEPARATOR, _PICTURE))
             row = int(self.parent[row])
         return SEPARATOR.join(["…", *reversed(names)])
 

@@ -38,9 +38,21 @@ _HOST: tuple[Column, ...] = (
     ),
 )
 
+_OPAQUE = integer(
+    "opaque_ns",
+    "ns",
+    "sum of the time of CUDA graphs launched inside that were traced as one unit: busy, but the "
+    "kernels in them are unknown and in no kernel figure",
+)
+
 _DEVICE: tuple[Column, ...] = (
-    integer("busy_ns", "ns", "union of the kernels, copies and memsets launched inside"),
+    integer(
+        "busy_ns",
+        "ns",
+        "union of all work launched inside: kernels, copies, memsets, opaque graphs",
+    ),
     integer("kernel_ns", "ns", "sum of kernel time launched inside, nested ranges included"),
+    _OPAQUE,
 )
 
 _KERNELS: tuple[Column, ...] = (
@@ -108,9 +120,14 @@ RANGE_INSTANCES = TableSchema(
             "count",
             "calls inside that launched work, whenever that ran; a graph launch is one",
         ),
-        integer("operations", "count", "kernels, copies and memsets; a graph's nodes are many"),
+        integer(
+            "operations",
+            "count",
+            "kernels, copies and memsets; a graph's nodes are many, an opaque graph is one",
+        ),
         integer("kernels", "count", "kernels"),
         integer("kernel_ns", "ns", "sum of kernel time"),
+        _OPAQUE,
     ),
 )
 
@@ -134,13 +151,21 @@ GRAPH_KERNELS = TableSchema(
     "graph_kernels",
     "Under which ranges were the kernels of CUDA graphs captured, and under which launched?",
     (
-        Column("path", "category", "path", "ranges around the graph's launch, digits folded", True),
+        Column(
+            "path",
+            "category",
+            "path",
+            "innermost push/pop range of the graph's launch, or the iteration or phase that it "
+            "inherits; a library's own only where the program has none; digits folded",
+            optional=True,
+        ),
         Column(
             "capture_path",
             "category",
             "path",
-            "ranges in which the graph node was made; missing where that was not recorded",
-            True,
+            "innermost push/pop range in which the kernel's node was made; missing where no "
+            "range was open, or the making was not recorded or only as the capture ended",
+            optional=True,
         ),
         text("name", "the kernel's full name"),
         integer("kernels", "count", "executions that start in the window"),

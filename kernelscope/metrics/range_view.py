@@ -15,7 +15,7 @@ from kernelscope.metrics.analysis import chosen_window
 from kernelscope.metrics.attribution import attribute
 from kernelscope.metrics.mark_iterations import mark_iterations
 from kernelscope.metrics.nvtx_lint import nvtx_findings
-from kernelscope.metrics.range_paths import SEPARATOR
+from kernelscope.metrics.range_paths import SEPARATOR, names_in
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.selection import select
 from kernelscope.metrics.window import Window, clipped_durations
@@ -114,15 +114,15 @@ def range_view(  # noqa: PLR0913 - what the command line offers
 def matching(
     table: Table, *, path: str | None = None, match: str | None = None, around: bool = False
 ) -> Table:
-    """Return the rows of some paths and names.
+    r"""Return the rows of some paths and names.
 
     Parameters
     ----------
     table : Table
         Rows of ranges.
     path : str, optional
-        A path of names or globs, ``step # > forward`` or ``step #/forward``; what lies inside
-        it is kept, too.
+        A path of names or globs, ``step # > forward`` as reports write it (``\>`` is a ``>`` that
+        stands alone in a name) or ``step #/forward``; what lies inside it is kept, too.
     match : str, optional
         A regular expression to be found in the name.
     around : bool
@@ -137,7 +137,9 @@ def matching(
     if path is not None:
         wanted = _parts(path)
         kept &= _by_code(table, "path", lambda text: _begins(text.split(SEPARATOR), wanted))
-        kept |= _by_code(table, "path", lambda text: _is_named(text.split(SEPARATOR), path))
+        # Names may hold a slash; and a name may be typed without the backslash that reports add.
+        if " > " not in path or not kept.any():
+            kept |= _by_code(table, "path", lambda text: _is_named(text, path))
     if match is not None:
         try:
             pattern = re.compile(match)
@@ -156,7 +158,8 @@ def matching(
 
 def _parts(path: str) -> list[str]:
     """Return the names of a path as reports print it, or as ``--range`` takes it."""
-    return [part.strip() for part in path.split(">" if ">" in path else "/")]
+    parts = [path] if " > " in path else path.split("/")
+    return [name.strip() for part in parts for name in names_in(part)]
 
 
 def _begins(names: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -165,8 +168,9 @@ def _begins(names: Sequence[str], wanted: Sequence[str]) -> bool:
     )
 
 
-def _is_named(names: Sequence[str], path: str) -> bool:
+def _is_named(text: str, path: str) -> bool:
     """Return whether a path, or one around it, is written so, whatever its names hold."""
+    names = text.split(SEPARATOR)
     return any(
         between.join(names[:count]) == path
         for count in range(1, len(names) + 1)

@@ -115,8 +115,8 @@ def work_by_code(
     Returns
     -------
     dict of str to ndarray of int64, shape (count,)
-        ``kernels``, ``kernel_ns``, ``inherited_kernel_ns``, ``busy_ns`` (union of kernels,
-        copies and memsets) and ``attribution.…``: kernels by how they belong to the group.
+        ``kernels``, ``kernel_ns``, ``opaque_ns``, ``inherited_kernel_ns``, ``busy_ns`` (union
+        of all operations) and ``attribution.…``: kernels by how they belong to the group.
     """
     work, calls = measured.work, attribution.enclosed.calls
     groups = calls_of_groups(measured.calls.direct, measured.calls.inherited, code, len(calls))
@@ -130,6 +130,7 @@ def work_by_code(
     return {
         "kernels": direct + given,
         "kernel_ns": groups.direct.sums(kernel_ns, count) + given_ns,
+        "opaque_ns": _opaque_ns(groups.all, work, count),
         "inherited_kernel_ns": given_ns,
         "busy_ns": busy_by_group(measured.busy, groups.all, count, PAIRS_AT_ONCE),
         "attribution.direct": direct - graph,
@@ -137,6 +138,12 @@ def work_by_code(
         "attribution.graph": graph,
         "attribution.concurrent": concurrent,
     }
+
+
+def _opaque_ns(runs: Runs, work: CallWork, count: int) -> Int64s:
+    if work.opaque_ns is None:
+        return np.zeros(count, dtype=np.int64)
+    return runs.sums(running_total(work.opaque_ns), count)
 
 
 def _sums_where(runs: Runs, values: Int64s, chosen: Bools, count: int) -> Int64s:

@@ -75,16 +75,18 @@ def ranges(
     Returns
     -------
     Table
-        Under ``range_results.RANGES``: one row per path, process, domain and style, longest
-        kernel time first, then longest host time, then by path.
+        Under ``range_results.RANGES``: one row per path, process, domain and style; longest
+        kernel time first, opaque graphs included, then longest host time, then by path, domain,
+        style and process.
 
     Notes
     -----
-    ``projected_ns`` is Σ over instances of (last end − first start) of the kernels, copies and
-    memsets launched inside, as in ``nsys stats``' ``nvtx_gpu_proj_sum``, and 0 for a range that
-    launches nothing; ``busy_ns`` is the union of those operations themselves. Σ
-    ``self_kernel_ns`` over the push/pop paths of a domain + its unattributed kernel time = all
-    kernel time.
+    ``projected_ns`` is Σ over instances of (last end − first start) of the kernels, copies,
+    memsets and opaque graphs launched inside, as in ``nsys stats``' ``nvtx_gpu_proj_sum`` (which
+    leaves opaque graphs out, and so does `strict`), and 0 for a range that launches nothing;
+    ``busy_ns`` is the union of those operations themselves. What an opaque graph ran is unknown:
+    its time is in ``opaque_ns``, and in no kernel figure. Σ ``self_kernel_ns`` over the push/pop
+    paths of a domain + its unattributed kernel time = all kernel time.
     """
     attribution = attribution or attribute(trace)
     window = _bounds(trace, window)
@@ -172,6 +174,9 @@ def range_instances(
         "operations": sums_of_ranges(calls, work.operations, len(events)),
         "kernels": sums_of_ranges(calls, work.kernels, len(events)),
         "kernel_ns": sums_of_ranges(calls, work.kernel_ns, len(events)),
+        "opaque_ns": np.zeros(len(events), dtype=np.int64)
+        if work.opaque_ns is None
+        else sums_of_ranges(calls, work.opaque_ns, len(events)),
     }
     return Table.make(results.RANGE_INSTANCES, columns)
 
@@ -292,7 +297,8 @@ def _bounds(trace: Trace, window: Window | None) -> Window:
 
 def unclipped(trace: Trace) -> Window:
     """Return the window that no range, call or device activity of a trace sticks out of."""
-    tables = [t for t in (trace.kernels, trace.copies, trace.api_calls, trace.ranges) if len(t)]
+    active = (trace.kernels, trace.copies, trace.graphs, trace.api_calls, trace.ranges)
+    tables = [table for table in active if len(table)]
     if not tables:
         return whole(trace)
     start = min(int(table["start_ns"].min()) for table in tables)
@@ -332,14 +338,21 @@ def _projected_union(projection: Projection, code: Int32s, count: int) -> Int64s
 
 
 def _longest_first(table: Table) -> Table:
+    """Leave out rows without anything, and sort the others as :func:`ranges` says."""
     text = "path" if "path" in table.schema.names else "name"
-    texts = table.categories(text)
-    rank = np.zeros(len(texts), dtype=np.int64)
-    rank[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-    seen = (table["instances"] > 0) | (table["host_ns"] > 0) | (table["kernel_ns"] > 0)
+    total = table["kernel_ns"] + table["opaque_ns"]
+    seen = (table["instances"] > 0) | (table["host_ns"] > 0) | (total > 0)
     seen |= table["busy_ns"] > 0
     kept = np.flatnonzero(seen)
-    order = np.lexsort(
-        (rank[table[text][kept]], -table["host_ns"][kept], -table["kernel_ns"][kept])
-    )
+    ranks = (_rank(table, name)[kept] for name in ("style", "domain", text))
+    process = table["process_id"][kept]
+    order = np.lexsort((process, *ranks, -table["host_ns"][kept], -total[kept]))
     return table.take(kept[order])
+
+
+def _rank(table: Table, column: str) -> Int64s:
+    """Return where the text of each row stands in the alphabet; texts are fewer than rows."""
+    texts = table.categories(column)
+    place = {text: i for i, text in enumerate(sorted(set(texts)))}  # two paths may read alike
+    rank = np.array([*(place[text] for text in texts), -1])  # the spare last place: no text
+    return np.asarray(rank[table[column]])

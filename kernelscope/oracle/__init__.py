@@ -17,7 +17,7 @@ runs by name, :func:`large` runs of any size, :func:`random_run` small nasty one
 from kernelscope.oracle.answers import answers, totals
 from kernelscope.oracle.large import large
 from kernelscope.oracle.nasty import random_run
-from kernelscope.oracle.nsys import write
+from kernelscope.oracle.nsys import generations, write
 from kernelscope.oracle.nsys_ddl import GENERATIONS
 from kernelscope.oracle.plan import Plan, Setup, plan_of
 from kernelscope.oracle.run import Run
@@ -30,6 +30,7 @@ __all__ = [
     "Run",
     "Setup",
     "answers",
+    "generations",
     "large",
     "plan_of",
     "random_run",

@@ -15,7 +15,18 @@ from typing import Any
 import numpy as np
 
 from kernelscope.oracle.device_answers import activities_of, device_answers
-from kernelscope.oracle.events import Call, Copy, Kernel, Memset, OsCall, Overhead, Range, Sync
+from kernelscope.oracle.events import (
+    Call,
+    Copy,
+    Graph,
+    Kernel,
+    Memset,
+    OsCall,
+    Overhead,
+    Range,
+    Sync,
+)
+from kernelscope.oracle.graph_answers import graph_answers, opaque_graphs
 from kernelscope.oracle.plan import Events, Plan
 from kernelscope.oracle.range_answers import iteration_answers, range_answers
 from kernelscope.oracle.summaries import summary
@@ -29,6 +40,7 @@ FAMILY_OF_TABLE: Mapping[str, tuple[str, type[Any]]] = {
     "calls": ("api_calls", Call),
     "copies": ("copies", Copy),
     "memsets": ("copies", Memset),
+    "graphs": ("graphs", Graph),
     "syncs": ("syncs", Sync),
     "ranges": ("ranges", Range),
     "overheads": ("overheads", Overhead),
@@ -59,27 +71,34 @@ def answers(
         ``window, kernels, launch_shapes, api_calls, copies, copies_by_kind, devices,
         device_processes, streams, gaps, shared_devices, capture_cost, quarantined,
         starts_before_launch, facts``, and where there is no `window` and the plan has ranges
-        ``ranges``, ``ranges_by_name``, ``without_range`` and ``iterations``.
+        ``ranges``, ``ranges_by_name``, ``without_range``, ``graph_kernels`` and ``iterations``.
     """
     kernels = plan.kernels.rows(Kernel)
     calls = plan.calls.rows(Call)
     copies = plan.copies.rows(Copy)
     memsets = plan.memsets.rows(Memset)
     good = (_good(kernels), _good(calls), _good(copies), _good(memsets))
-    start, end = window or whole_window(*good)
+    graphs = _good(opaque_graphs(plan))
+    start, end = window or whole_window(*good, graphs)
     found: Answers = {
         "window": {"start_ns": start, "end_ns": end, "duration_ns": end - start},
         **_kernel_tables(good[0], start, end),
         "api_calls": _api_calls(good[1], start, end),
         **_copy_tables(good[2], good[3], start, end),
-        **device_answers(plan, activities_of(good[0], good[2], good[3]), generation, (start, end)),
+        **device_answers(
+            plan,
+            activities_of(good[0], good[2], good[3], graphs),
+            generation,
+            (start, end),
+        ),
         "capture_cost": _capture_cost(_good(plan.overheads.rows(Overhead)), start, end),
         "quarantined": quarantined(plan),
         "starts_before_launch": _starts_before_launch(good[0], good[1]),
         "facts": dict(plan.facts),
     }
     if window is None and len(plan.ranges):
-        found |= range_answers(plan, good[0], good[1], (*good[2], *good[3]))
+        found |= range_answers(plan, good[0], good[1], (*good[2], *good[3], *graphs))
+        found |= graph_answers(plan, good[0], good[1])
         found |= iteration_answers(plan, good[0], good[1])
     return found
 
@@ -97,7 +116,7 @@ def quarantined(plan: Plan) -> dict[str, int]:
     """Return how many rows of each table an analysis leaves out."""
     counts: dict[str, int] = defaultdict(int)
     for table, (family, kind) in FAMILY_OF_TABLE.items():
-        rows = getattr(plan, table).rows(kind)
+        rows = opaque_graphs(plan) if kind is Graph else getattr(plan, table).rows(kind)
         counts[family] += sum(1 for row in rows if not believable(row))
     return dict(counts)
 
@@ -267,7 +286,7 @@ def totals(plan: Plan) -> Answers:
         ``window``; ``kernels``, ``api_calls`` and ``copies``: name or kind → count and summed
         duration. Plans for this hold no row that would be quarantined, and no wrapper.
     """
-    tables = (plan.kernels, plan.calls, plan.copies, plan.memsets)
+    tables = (plan.kernels, plan.calls, plan.copies, plan.memsets, plan.graphs)
     filled = [events for events in tables if len(events)]
     start = min((int(events["start"].min()) for events in filled), default=0)
     end = max((int(events["end"].max()) for events in filled), default=0)

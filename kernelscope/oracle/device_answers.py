@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernelscope.oracle.events import COMMUNICATION_PREFIXES, Copy, Kernel, Memset
+from kernelscope.oracle.events import COMMUNICATION_PREFIXES, Copy, Graph, Kernel, Memset
 from kernelscope.oracle.plan import Device, Plan
 from kernelscope.oracle.sweep import (
     Activity,
@@ -39,7 +39,10 @@ class Physical:
 
 
 def activities_of(
-    kernels: Iterable[Kernel], copies: Iterable[Copy], memsets: Iterable[Memset]
+    kernels: Iterable[Kernel],
+    copies: Iterable[Copy],
+    memsets: Iterable[Memset],
+    graphs: Iterable[Graph] = (),
 ) -> list[Activity]:
     """Return everything that occupies a device; copies from host to host do not."""
     found: list[Activity] = []
@@ -56,10 +59,11 @@ def activities_of(
             found += [
                 replace(mine, device=other, stream=MARK) for other in others if other is not None
             ]
-    return found + [_activity(memset, "memset") for memset in memsets]
+    found += [_activity(memset, "memset") for memset in memsets]
+    return found + [_activity(graph, "graph") for graph in graphs]
 
 
-def _activity(row: Kernel | Copy | Memset, what: str) -> Activity:
+def _activity(row: Kernel | Copy | Memset | Graph, what: str) -> Activity:
     return Activity(row.start, row.end, what, row.process, row.device, row.context, row.stream)
 
 
@@ -217,7 +221,7 @@ def _device_time(activities: Sequence[Activity], window: tuple[int, int]) -> Ans
     return {
         "window_ns": end - start,
         "busy_ns": end - start - classes["idle"],
-        "kernel_ns": time_with(cut, "compute", "communication"),
+        "kernel_ns": time_with(cut, "compute", "communication", "graph"),
         "compute_ns": time_with(cut, "compute"),
         "idle_ns": classes["idle"],
         "leading_ns": max(0, first - start),

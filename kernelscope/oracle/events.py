@@ -100,6 +100,37 @@ class Memset:
 
 
 @dataclass(frozen=True, slots=True)
+class Graph:
+    """One execution of a CUDA graph that was traced as one unit: what ran inside is unknown.
+
+    `graph` was instantiated as `executable`. A reader leaves it out where its launch has kernels
+    of its own, too.
+    """
+
+    start: int
+    end: int
+    process: int = 1000
+    device: int = 0
+    context: int = 1
+    stream: int = 7
+    correlation: int = 0
+    graph: int = 1
+    executable: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """A node of a CUDA graph was made, anew or as a clone of the node `original`."""
+
+    start: int
+    end: int
+    node: int = 1
+    process: int = 1000
+    thread: int = 1000
+    original: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sync:
     """One synchronisation: what is set tells its kind.
 
@@ -184,4 +215,17 @@ class OsCall:
     thread: int = 1000
 
 
-Event = Kernel | Call | Copy | Memset | Sync | EventRecord | Range | Overhead | Switch | OsCall
+Event = (
+    Kernel
+    | Call
+    | Copy
+    | Memset
+    | Graph
+    | GraphNode
+    | Sync
+    | EventRecord
+    | Range
+    | Overhead
+    | Switch
+    | OsCall
+)

@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernelscope.oracle.events import Call, Copy, Event, Kernel, Memset, Overhead, Range, Sync
+from kernelscope.oracle.events import (
+    Call,
+    Copy,
+    Event,
+    Graph,
+    Kernel,
+    Memset,
+    Overhead,
+    Range,
+    Sync,
+)
 from kernelscope.oracle.gpus import A100, T4, Gpu
 from kernelscope.oracle.plan import Device, Plan, Setup, plan_of
 
@@ -41,6 +51,7 @@ class Luck:
     scale: int
     bad_times: bool
     peers: bool
+    graphs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +65,9 @@ class Place:
     stream: int
 
 
-def random_run(seed: int, *, bad_times: bool = True, peers: bool = False) -> Plan:
+def random_run(
+    seed: int, *, bad_times: bool = True, peers: bool = False, graphs: bool = False
+) -> Plan:
     """Return a small nasty run; the same seed gives the same run in every Python version.
 
     Times come from a short scale, so that starts and ends coincide all the time. Streams overlap
@@ -69,6 +82,9 @@ def random_run(seed: int, *, bad_times: bool = True, peers: bool = False) -> Pla
         Whether some rows end before they start, or at 0.
     peers : bool
         Whether devices copy to each other.
+    graphs : bool
+        Whether some launches are of CUDA graphs traced as one unit, some of these with rows of
+        their nodes, too; exports of 2020.5 cannot hold them.
     """
     roll = random.Random(seed).random
 
@@ -82,7 +98,7 @@ def random_run(seed: int, *, bad_times: bool = True, peers: bool = False) -> Pla
         for process in processes
         for ordinal, gpu in enumerate(_shuffled(len(gpus), dice))
     )
-    luck = Luck(dice, (1, 10, 700)[dice(3)], bad_times, peers)
+    luck = Luck(dice, (1, 10, 700)[dice(3)], bad_times, peers, graphs)
     events: list[Event] = []
     for process in processes:
         for number in range(dice(16)):
@@ -136,7 +152,12 @@ def _launched(place: Place, correlation: int, luck: Luck) -> Iterator[Event]:
     }
     kind = dice(10)
     name = "cudaLaunchKernel"
-    if kind < 6:
+    if luck.graphs and dice(4) == 0:
+        name = "cudaGraphLaunch"
+        yield Graph(start, end, **where)
+        if dice(3) == 0:
+            yield _kernel((start, max(start, end)), where, dice)
+    elif kind < 6:
         yield _kernel((start, end), where, dice)
         if end >= start and dice(12) == 0:  # a second node of one graph launch
             name = "cudaGraphLaunch"

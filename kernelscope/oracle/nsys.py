@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.errors import OutputError, SelectionError, nearest
-from kernelscope.oracle import nsys_ddl, nsys_enums, nsys_events, nsys_info
+from kernelscope.oracle import nsys_ddl, nsys_enums, nsys_events, nsys_graphs, nsys_info
 from kernelscope.oracle.nsys_columns import Content, records
 from kernelscope.oracle.nsys_ids import Strings
 from kernelscope.oracle.plan import MISSING, Plan
@@ -54,13 +54,18 @@ def write(
     OutputError
         If the file exists and may not be replaced, or cannot be written.
     SelectionError
-        If there is no such generation.
+        If there is no such generation, or it has no table for what happened.
     """
     target = Path(path)
     if generation not in nsys_ddl.TABLES:
         raise SelectionError(
             f"there is no export generation {generation!r}",
             nearest(generation, nsys_ddl.GENERATIONS),
+        )
+    if generation not in generations(plan):
+        raise SelectionError(
+            f"an export of {generation} cannot hold this plan's CUDA graphs",
+            f"Generations that can: {', '.join(generations(plan))}.",
         )
     if target.exists():
         if not overwrite:
@@ -72,6 +77,14 @@ def write(
     except sqlite3.OperationalError as error:
         raise OutputError(f"{target} cannot be written: {error}") from error
     return target
+
+
+def generations(plan: Plan) -> tuple[str, ...]:
+    """Return the generations of exports that have a table for everything in `plan`."""
+    graphs = len(plan.graphs) or len(plan.graph_nodes)
+    return tuple(
+        each for each in nsys_ddl.GENERATIONS if each in nsys_graphs.NODE_TABLES or not graphs
+    )
 
 
 def _fill(database: sqlite3.Connection, plan: Plan, generation: str, lazy: bool) -> None:

@@ -118,6 +118,9 @@ _CUDA_GPU = (
 _NULL_STREAM = "streamId! hwId! vmId! processId! deviceId! contextId!"
 _STREAM = "streamId! hwId! vmId! processId! contextId! priority! flag!"
 _RUNTIME = f"{_WHEN} eventClass! globalTid correlationId nameId! returnValue! callchainId"
+# Of graphs no export was seen: NVIDIA's published schema has these columns.
+_GRAPH = f"{_WHEN} deviceId! graphId! graphExecId! contextId! streamId! correlationId globalPid"
+_GRAPH_NODE = f"{_WHEN} eventClass! globalTid nameId! graphNodeId! originalGraphNodeId"
 _STRINGS = "id# value$!"
 
 _COMMON_INFO: Mapping[str, str] = {
@@ -168,6 +171,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
             f"{_SHAPE} {_MEMORY}"
         ),
         "CUPTI_ACTIVITY_KIND_MEMSET": f"{_WHEN} {_WHERE} value! bytes! graphNodeId memKind",
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": _GRAPH,
+        "CUDA_GRAPH_EVENTS": _GRAPH_NODE,
         "PROFILER_OVERHEAD": f"{_WHEN} globalTid nameId! returnValue!",
         "OSRT_API": (
             f"{_WHEN} eventClass! globalTid nameId! returnValue! nestingLevel callchainId!"
@@ -190,6 +195,10 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "CUPTI_ACTIVITY_KIND_RUNTIME": _RUNTIME,
         "CUPTI_ACTIVITY_KIND_MEMCPY": f"{_WHEN} {_WHERE_GREEN} {_COPY} virtualAddress copyCount",
         "CUPTI_ACTIVITY_KIND_MEMSET": f"{_WHEN} {_WHERE_GREEN} value! bytes! graphNodeId memKind",
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": _GRAPH.replace(
+            "contextId!", "contextId! greenContextId"
+        ),
+        "CUDA_GRAPH_NODE_EVENTS": _GRAPH_NODE,
         "CUPTI_ACTIVITY_KIND_OVERHEAD": (
             f"{_WHEN} eventClass! globalTid correlationId nameId overheadType!"
         ),

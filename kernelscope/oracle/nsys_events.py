@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelscope.oracle import nsys_enums, nsys_nvtx
+from kernelscope.oracle import nsys_enums, nsys_graphs, nsys_nvtx
 from kernelscope.oracle.events import short_name
 from kernelscope.oracle.nsys_columns import (
     Content,
@@ -30,6 +30,7 @@ def contents(plan: Plan, generation: str, strings: Strings) -> dict[str, tuple[C
         "CUPTI_ACTIVITY_KIND_MEMSET": (_memsets(plan.memsets, generation),),
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": (_syncs(plan.syncs, generation),),
         "CUPTI_ACTIVITY_KIND_KERNEL": (_kernels(plan.kernels, generation, strings),),
+        **nsys_graphs.contents(plan, generation, strings),
         "PROFILER_OVERHEAD": (_overheads(plan.overheads, generation, strings),),
         "OSRT_API": (_os_calls(plan.os_calls, generation, strings),),
         "SCHED_EVENTS": (_switches(plan.switches, generation),),

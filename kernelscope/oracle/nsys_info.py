@@ -67,9 +67,9 @@ def tables(plan: Plan, generation: str, strings: Strings) -> dict[str, Sequence[
 
 
 def _used(plan: Plan, *names: str) -> list[tuple[int, ...]]:
-    """Return the distinct combinations of columns over kernels, copies and memsets."""
+    """Return the distinct combinations of columns over all device activity."""
     found: set[tuple[int, ...]] = set()
-    for events in (plan.kernels, plan.copies, plan.memsets):
+    for events in (plan.kernels, plan.copies, plan.memsets, plan.graphs):
         if not len(events):
             continue
         # One key per row: unique over a stacked copy of all columns would take far more memory.

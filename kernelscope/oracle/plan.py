@@ -23,6 +23,8 @@ from kernelscope.oracle.events import (
     Copy,
     Event,
     EventRecord,
+    Graph,
+    GraphNode,
     Kernel,
     Memset,
     OsCall,
@@ -81,6 +83,8 @@ TABLES: Mapping[str, type[Any]] = {
     "calls": Call,
     "copies": Copy,
     "memsets": Memset,
+    "graphs": Graph,
+    "graph_nodes": GraphNode,
     "syncs": Sync,
     "event_records": EventRecord,
     "ranges": Range,
@@ -163,8 +167,10 @@ class Plan:
 
     Attributes
     ----------
-    kernels, calls, copies, memsets, syncs, event_records, ranges, overheads, switches, os_calls
-        The events, each an :class:`Events`.
+    kernels, calls, copies, memsets, graphs, graph_nodes, syncs, event_records : Events
+        What the device and the CUDA library did.
+    ranges, overheads, switches, os_calls : Events
+        What else happened on the host.
     processes, threads : tuple
         Who ran.
     gpus : tuple of Gpu
@@ -183,6 +189,8 @@ class Plan:
     calls: Events
     copies: Events
     memsets: Events
+    graphs: Events
+    graph_nodes: Events
     syncs: Events
     event_records: Events
     ranges: Events
@@ -243,10 +251,11 @@ def plan_of(events: Iterable[Event], setup: Setup = PLAIN) -> Plan:
 def assemble(tables: Mapping[str, Events], setup: Setup = PLAIN) -> Plan:
     """Return the plan of event tables given as columns; absent tables are empty."""
     full = {name: tables.get(name) or events_of(kind) for name, kind in TABLES.items()}
-    ordinals = _pairs(full, ("kernels", "copies", "memsets"), "device")
+    ordinals = _pairs(full, ("kernels", "copies", "memsets", "graphs"), "device")
     last = len(setup.gpus) - 1
     devices = setup.devices or tuple(Device(process, n, min(n, last)) for process, n in ordinals)
-    seen = _pairs(full, ("calls", "ranges", "overheads", "switches", "os_calls"), "thread")
+    hosts = ("calls", "graph_nodes", "ranges", "overheads", "switches", "os_calls")
+    seen = _pairs(full, hosts, "thread")
     named = {(thread.process, thread.id) for thread in setup.threads}
     processes = sorted({process for process, _ in (*ordinals, *seen)})
     return Plan(

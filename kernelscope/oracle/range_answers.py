@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kernelscope.oracle.events import Call, Copy, Kernel, Memset, Range
+from kernelscope.oracle.events import Call, Copy, Graph, Kernel, Memset, Range
 from kernelscope.oracle.plan import Plan
 
 Answers = dict[str, Any]
@@ -27,6 +27,7 @@ class Launched:
     start: int
     end: int
     is_kernel: bool
+    is_opaque: bool
     call: Call
 
 
@@ -45,19 +46,33 @@ class Opened:
         return same and self.range.start <= call.start < self.end
 
 
-def launched_of(rows: Sequence[Kernel | Copy | Memset], calls: Sequence[Call]) -> list[Launched]:
+def launched_of(
+    rows: Sequence[Kernel | Copy | Memset | Graph], calls: Sequence[Call]
+) -> list[Launched]:
     """Join device activity and calls on process and correlation id; the innermost call wins."""
+    by_id = launches_by_id(calls)
+    return [
+        Launched(
+            row.start,
+            row.end,
+            isinstance(row, Kernel),
+            isinstance(row, Graph),
+            by_id[row.process, row.correlation],
+        )
+        for row in rows
+        if (row.process, row.correlation) in by_id
+    ]
+
+
+def launches_by_id(calls: Sequence[Call]) -> dict[tuple[int, int], Call]:
+    """Return the call that each process and correlation id stand for: of several the innermost."""
     by_id: dict[tuple[int, int], Call] = {}
     for call in calls:
         key = (call.process, call.correlation)
         known = by_id.get(key)
         if call.kind != "wrapper" and (known is None or call.start >= known.start):
             by_id[key] = call
-    return [
-        Launched(row.start, row.end, isinstance(row, Kernel), by_id[row.process, row.correlation])
-        for row in rows
-        if (row.process, row.correlation) in by_id
-    ]
+    return by_id
 
 
 def opened(plan: Plan) -> list[Opened]:
@@ -84,16 +99,16 @@ def range_answers(
     plan: Plan,
     kernels: Sequence[Kernel],
     calls: Sequence[Call],
-    copies: Sequence[Copy | Memset],
+    others: Sequence[Copy | Memset | Graph],
 ) -> Answers:
     """Return ``ranges``, one row a path, ``ranges_by_name``, and ``without_range``.
 
     Each row's ``direct`` figures are of launches by the range's own thread while it was open:
     number and time of kernels, the same less what ranges further in hold (``self``), and the
-    projection and busy time of kernels, copies and memsets.
+    projection and busy time of kernels and `others`: copies, memsets and opaque graphs.
     """
     ranges = opened(plan)
-    launched = launched_of((*kernels, *copies), calls)
+    launched = launched_of((*kernels, *others), calls)
     groups: dict[Key, list[Opened]] = defaultdict(list)
     for each in ranges:
         row = each.range
@@ -169,6 +184,7 @@ def _figures(mine: Sequence[Opened], launched: Sequence[Launched]) -> Answers:
         "direct": {
             "kernels": len(kernels),
             "kernel_ns": sum(each.end - each.start for each in kernels),
+            "opaque_ns": sum(each.end - each.start for each in work if each.is_opaque),
             "projected_ns": sum(end - start for start, end in spans),
             "projected_union_ns": _union(spans),
             "busy_ns": _union([(each.start, each.end) for each in work]),

@@ -9,6 +9,8 @@ from kernelscope.oracle.events import (
     Call,
     Copy,
     Event,
+    Graph,
+    GraphNode,
     Kernel,
     Memset,
     OsCall,
@@ -116,6 +118,28 @@ class Run:
         number = self._next()
         run = self if call is None else self.call(*call, "cudaMemsetAsync", number)
         return run.add(Memset(start, end, correlation=number, **{**self._place(), **more}))
+
+    def graph(
+        self,
+        start: int,
+        end: int,
+        *,
+        call: Span | None = None,
+        correlation: int | None = None,
+        **more: Any,
+    ) -> Run:
+        """Add a CUDA graph traced as one unit, with its ``cudaGraphLaunch`` where `call` is given.
+
+        The kernels of a graph that was traced node by node are added one by one, each with the
+        `correlation` of the launch and its ``graph_node``.
+        """
+        number = self._next() if correlation is None else correlation
+        run = self if call is None else self.call(*call, "cudaGraphLaunch", number)
+        return run.add(Graph(start, end, correlation=number, **{**self._place(), **more}))
+
+    def node(self, time: int, node: int, original: int | None = None) -> Run:
+        """Add the making of a graph node by the current thread; a clone names its `original`."""
+        return self.add(GraphNode(time, time, node, **self._thread(), original=original))
 
     def call(
         self, start: int, end: int, name: str, correlation: int | None = None, **more: Any

@@ -196,6 +196,64 @@ def migrations() -> Plan:
     ).plan()
 
 
+def graphs() -> Plan:
+    """A training step captured once as a CUDA graph, layer by layer, and replayed as a whole.
+
+    Steps 0 to 3 are traced node by node: every kernel names its node, a clone of the one that
+    was made under a layer's range. Steps 4 to 7 are opaque, beside a copy and an eager kernel.
+    Step 8 has rows of both kinds, which must not both count.
+    """
+    run = _captured(Run(), 1_000)
+    for step in range(9):
+        t = 100_000 + 20_000 * step
+        correlation = 1_000 + step
+        run = run.range(t, t + 6_000, f"step {step}").call(
+            t + 1_000, t + 2_500, "cudaGraphLaunch", correlation
+        )
+        if step < 4 or step == 8:
+            for place in range(6):
+                begin = t + 4_000 + 2_000 * place
+                run = run.kernel(
+                    begin,
+                    begin + 1_500 + 100 * place,
+                    "gemm" if place % 2 else "relu",
+                    correlation=correlation,
+                    graph_node=201 + place,
+                )
+        if step >= 4:
+            run = run.graph(t + 4_000, t + 15_500, correlation=correlation, graph=5, executable=6)
+    return (
+        run.on(stream=13)
+        .copy(185_000, 187_000, "HtoD", bytes=4_096, call=(180_500, 180_700))
+        .copy(196_500, 197_500, "HtoD", bytes=4_096, call=(180_800, 180_900))
+        .on(stream=14)
+        .kernel(206_000, 209_000, "eager", call=(200_200, 200_300))
+        .graph(270_000, 272_000, call=(260_500, 260_800))
+        .graph(300_000, 0)
+        .plan()
+    )
+
+
+def _captured(run: Run, begin: int) -> Run:
+    """Capture three layers of two kernels each, and clone their nodes into an executable."""
+    run = run.range(begin, begin + 50_000, "capture")
+    run = run.call(begin + 500, begin + 1_500, "cudaStreamBeginCapture")
+    for layer in range(3):
+        t = begin + 2_000 + 10_000 * layer
+        run = run.range(t, t + 9_000, f"layer {layer}")
+        for place in range(2):
+            call = t + 1_000 + 4_000 * place
+            # Launches while capturing run nothing: they make a node.
+            run = run.call(call, call + 2_000, "cudaLaunchKernel")
+            run = run.node(call + 500, 101 + 2 * layer + place)
+    run = run.call(begin + 40_000, begin + 41_000, "cudaStreamEndCapture")
+    run = run.range(begin + 60_000, begin + 80_000, "instantiate")
+    run = run.call(begin + 61_000, begin + 79_000, "cudaGraphInstantiate")
+    for place in range(6):
+        run = run.node(begin + 62_000 + 100 * place, 201 + place, 101 + place)
+    return run
+
+
 SCENES: Mapping[str, Callable[[], Plan]] = {
     "resnet": resnet,
     "two_processes": two_processes,
@@ -207,5 +265,6 @@ SCENES: Mapping[str, Callable[[], Plan]] = {
     "cupy_like": cupy_like,
     "handover": handover,
     "migrations": migrations,
+    "graphs": graphs,
 }
 """Every scene by name."""

@@ -25,7 +25,7 @@ CLASSES: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Something on a device: `what` is ``compute``, ``communication``, ``copy`` or ``memset``."""
+    """Something on a device: `what` is ``compute``, ``communication``, ``graph``, ``copy`` …"""
 
     start: int
     end: int
@@ -92,7 +92,7 @@ def class_of(piece: Piece) -> str:
         "compute_and_communication": compute and communication,
         "compute_and_copy": compute and (copy or memset),
         "compute_only": compute,
-        "opaque_graph": 0,
+        "opaque_graph": piece.count("graph"),
         "communication_only": communication,
         "copy_only": copy,
         "memset_only": memset,

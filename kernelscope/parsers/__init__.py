@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -15,7 +16,9 @@ from types import ModuleType
 
 from kernelscope.errors import DamagedFileError, NotATraceError, TraceFileError
 from kernelscope.parsers import nsys, sniff
+from kernelscope.parsers.btree_pages import Stamp, pending_write
 from kernelscope.parsers.sqlite import SqliteFile
+from kernelscope.parsers.sqlite_log import settled
 from kernelscope.trace import Trace
 
 PARSERS: tuple[ModuleType, ...] = (nsys,)
@@ -59,16 +62,57 @@ def _parse_report(report: Path) -> Trace:
     from kernelscope.parsers.nsys_report import exported  # noqa: PLC0415 - it runs a program
 
     with exported(report) as database:
-        try:
-            trace = _parse(database)
-        except TraceFileError as error:
-            told = error.message.replace(str(database), f"what nsys exported of {report}")
-            raise type(error)(told, error.hint) from error
+        trace = _in_place_of(_parse, database, f"what nsys exported of {report}")
     return replace(trace, capture=replace(trace.capture, file=str(report)))
+
+
+def _in_place_of(parse: Callable[[Path], Trace], path: Path, called: str) -> Trace:
+    """Parse a temporary file; errors call it what people know it by."""
+    try:
+        return parse(path)
+    except TraceFileError as error:
+        told = error.message.replace(str(path), called)
+        raise type(error)(told, error.hint) from error
 
 
 def _parse(path: Path) -> Trace:
     sniff.sqlite_database(path)
+    with settled(path) as database:
+        if database == path:
+            return _parse_settled(path)
+        trace = _in_place_of(_parse_settled, database, str(path))
+    said = (
+        "Another program has not finished writing the file, or was stopped: what it last wrote lay "
+        "in a write-ahead log beside it, and was read from a copy with the log brought in."
+    )
+    capture = trace.capture
+    return replace(
+        trace, capture=replace(capture, file=str(path), warnings=(*capture.warnings, said))
+    )
+
+
+def _parse_settled(path: Path) -> Trace:
+    stamp, log = Stamp.of(path), pending_write(path)
+    try:
+        trace = _parse_database(path)
+    except (TraceFileError, OSError) as error:
+        if not stamp.holds(path):
+            raise _changed(path) from error
+        raise
+    # Each table is read whole or not at all, but two of them may be of two files.
+    if not stamp.holds(path) or pending_write(path) != log:
+        raise _changed(path)
+    return trace
+
+
+def _changed(path: Path) -> DamagedFileError:
+    return DamagedFileError(
+        f"{path} changed while it was read: another program writes it, or replaced it.",
+        "Wait until it is written, and try again.",
+    )
+
+
+def _parse_database(path: Path) -> Trace:
     try:
         file = SqliteFile.open(path)
         for parser in PARSERS:

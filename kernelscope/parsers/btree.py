@@ -1,10 +1,10 @@
 """Whole columns of an SQLite table, straight from the file's pages.
 
 SQLite hands out one Python tuple a row; a trace of ten million kernels is then read in minutes.
-Here a table is read a column at a time: the file is mapped into memory, the table's b-tree is
-walked to its leaves (`btree_pages`), each row's record header says where its values lie
-(`btree_records`), and the values of a whole chunk of rows are fetched with one NumPy operation
-each (here, and `btree_text`).
+Here a table is read a column at a time: the table's b-tree is walked to its leaves
+(`btree_pages`), these are read some hundred at a time, each row's record header says where its
+values lie (`btree_records`), and the values of a whole chunk of rows are fetched with one NumPy
+operation each (here, and `btree_text`).
 
 Only what is common is read this way. Anything else raises :class:`Unsupported`, and the caller
 asks the ``sqlite3`` module instead: tables WITHOUT ROWID, views, virtual tables and generated
@@ -26,7 +26,6 @@ import numpy.typing as npt
 
 from kernelscope.parsers.btree_pages import (
     Pages,
-    Positions,
     Stamp,
     Unsupported,
     leaves,
@@ -162,22 +161,36 @@ def read_columns(
     if layout.refusal:
         raise Unsupported(layout.refusal)
     _check_still(path, stamp)
-    pages = Pages.map(path, stamp)
     columns = {name: layout.columns[name] for name in wanted}
-    numbers, counts = leaves(pages, layout.root)
-    rows = int(counts.sum())
-    builders = {name: ColumnBuilder(rows, column.declared) for name, column in columns.items()}
-    if rows:
-        rowids = any(column.is_rowid for column in columns.values())
-        for cells in chunks(pages, numbers, counts, rowids=rowids):
+    builders: dict[str, ColumnBuilder] = {}
+    rowids = any(column.is_rowid for column in columns.values())
+    with Pages.open(path, stamp) as pages:
+        numbers = leaves(pages, layout.root)
+        for cells in chunks(pages, numbers, rowids=rowids):
+            builders = builders or _builders(columns, _room(cells, len(numbers)))
             _take(cells, columns, builders, pages.utf8)
-    pages.give_back()
     _check_still(path, stamp)
+    builders = builders or _builders(columns, 0)
     return {name: builder.done() for name, builder in builders.items()}
 
 
+def _builders(columns: dict[str, StoredColumn], room: int) -> dict[str, ColumnBuilder]:
+    return {name: ColumnBuilder(room, column.declared) for name, column in columns.items()}
+
+
+def _room(first: Cells, leaves: int) -> int:
+    """Return how many rows to make room for, by the first of them.
+
+    Numbers grow along a table, so that later pages hold fewer rows; and room that is not used
+    takes no memory, as long as nobody writes there.
+    """
+    if first.leaves == leaves:
+        return len(first)
+    return len(first) * leaves // first.leaves * 21 // 20
+
+
 def _check_still(path: Path, stamp: Stamp) -> None:
-    if Stamp.of(path) != stamp:
+    if not stamp.holds(path):
         raise Unsupported("the file changed while it was read")
     pending = pending_write(path)
     if pending:

@@ -1,4 +1,4 @@
-"""The pages of an SQLite file, memory-mapped, and the walk from a table's root to its leaves.
+"""The pages of an SQLite file, and the walk from a table's root to its leaves.
 
 To be read beside https://www.sqlite.org/fileformat2.html: "The Database Header" (1.3) and
 "B-tree Pages" (1.6). All integers in the file are big-endian.
@@ -13,13 +13,22 @@ order, leaves (type 13) hold the rows. Pages are numbered from 1::
 
 Nothing here trusts the file: every number is checked before it is used as a position, and
 whatever is odd raises :class:`Unsupported`, upon which SQLite itself is asked.
+
+Pages are *read*, into memory of our own, and each of them once. A map of the file would be no
+faster (a leaf has to be copied next to its neighbours anyway, and a map takes a fault for every
+few pages) and is not safe: where another program cuts the file short, touching the map kills
+the process, and where it overwrites the file, what was checked is not what is used. Here the
+first is an error like any other, and the second cannot be.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +46,7 @@ SMALLEST_CELL = 4
 
 _TABLE_INTERIOR, _TABLE_LEAF = 5, 13
 _INDEX_PAGES = (2, 10)
-_PAGES_AT_ONCE = 1 << 16
+_INTERIOR_BYTES_AT_ONCE = 1 << 22
 _DEEPEST = 20  # SQLite's own limit (BTCURSOR_MAX_DEPTH)
 
 
@@ -73,6 +82,17 @@ class Stamp:
             status = os.fstat(file.fileno())
             return cls(status.st_size, status.st_mtime_ns, file.read(HEADER_BYTES))
 
+    def holds(self, path: Path) -> bool:
+        """Return whether the file is still as it was; one that is gone is not."""
+        try:
+            return Stamp.of(path) == self
+        except OSError:
+            return False
+
+
+WAL = "a write-ahead log"
+"""What :func:`pending_write` calls one."""
+
 
 def pending_write(path: Path) -> str:
     """Return which log beside the file holds changes that are not in it yet; '' if none.
@@ -80,7 +100,7 @@ def pending_write(path: Path) -> str:
     A journal may be a stale one that SQLite would ignore; only SQLite can tell.
     """
     path = path.resolve()  # SQLite keeps its logs beside the file itself, not beside a link to it
-    for suffix, name in (("-wal", "a write-ahead log"), ("-journal", "a rollback journal")):
+    for suffix, name in (("-wal", WAL), ("-journal", "a rollback journal")):
         try:
             if path.with_name(path.name + suffix).stat().st_size:
                 return name
@@ -91,50 +111,67 @@ def pending_write(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pages:
-    """The mapped file.
+    """The pages of an open file.
 
     Attributes
     ----------
-    view : ndarray of uint8, shape (pages, page size)
-        Page number n is row n − 1. Reading a row reads the file.
+    count, size : int
+        How many pages there are, numbered from 1, and the bytes of each.
     usable : int
         Bytes of a page that hold data; the rest is reserved for extensions.
     utf8 : bool
         Whether text is encoded in UTF-8.
     """
 
-    view: Bytes
+    count: int
+    size: int
     usable: int
     utf8: bool
-    _map: mmap.mmap
+    _file: FileIO
 
     @classmethod
-    def map(cls, path: Path, stamp: Stamp) -> Pages:
-        """Map the file read-only.
-
-        The map is released when the last array that looks into it is gone.
+    @contextmanager
+    def open(cls, path: Path, stamp: Stamp) -> Iterator[Pages]:
+        """Open the file to read pages of it.
 
         Raises
         ------
         Unsupported
-            If the header says anything unusual.
+            If the header says anything unusual, or the file cannot be read.
         """
-        page_size, usable, count = _geometry(stamp)
-        with path.open("rb") as file:
-            view = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if len(view) != stamp.size:
-            raise Unsupported("the file changed while it was read")
-        data = np.frombuffer(view, np.uint8).reshape(-1, page_size)[:count]
+        size, usable, count = _geometry(stamp)
         encoding = int.from_bytes(stamp.header[56:60], "big")
-        return cls(data, usable, encoding == 1, view)
+        try:
+            with FileIO(path) as file:
+                yield cls(count, size, usable, encoding == 1, file)
+        except OSError as error:
+            raise Unsupported(f"the file cannot be read ({error.strerror})") from error
 
-    def give_back(self, first: int = 1, last: int | None = None) -> None:
-        """Tell the system that pages `first` to `last` need not stay in this process."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            size = self.view.shape[1]
-            start = (first - 1) * size // mmap.PAGESIZE * mmap.PAGESIZE
-            stop = len(self._map) if last is None else last * size
-            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+    def read(self, numbers: Positions, out: Bytes) -> None:
+        """Read pages, one system call for each run of neighbours.
+
+        Parameters
+        ----------
+        numbers : ndarray of intp, shape (n,)
+            Page numbers.
+        out : ndarray of uint8, shape (n, page size)
+            Filled with the pages; must be contiguous.
+
+        Raises
+        ------
+        Unsupported
+            If the file ends before they do: another program has cut it short.
+        """
+        room = out.reshape(-1).data
+        breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
+        for first, last in pairwise([0, *breaks.tolist(), len(numbers)]):
+            self._file.seek((int(numbers[first]) - 1) * self.size)
+            left = room[first * self.size : last * self.size]
+            while len(left):
+                taken = self._file.readinto(left)
+                if not taken:
+                    raise Unsupported("the file was cut short while it was read")
+                left = left[taken:]
 
 
 def _geometry(stamp: Stamp) -> tuple[int, int, int]:
@@ -166,59 +203,87 @@ def big_endian(data: npt.NDArray[Any], width: int) -> Positions:
     return np.ascontiguousarray(data).view(f">u{width}").astype(np.intp)
 
 
-def leaves(pages: Pages, root: int) -> tuple[Positions, Positions]:
+def leaves(pages: Pages, root: int) -> Positions:
     """Walk a table's b-tree level by level.
+
+    Only interior pages are read as a whole, which are few. The pages below them are all leaves
+    if the first one is; whoever reads the others makes sure, with :func:`row_counts`.
 
     Parameters
     ----------
     pages : Pages
-        The mapped file.
+        The open file.
     root : int
         The table's root page.
 
     Returns
     -------
-    numbers, counts : ndarray of intp, shape (leaves,)
-        Page number and number of rows of each leaf, in rowid order.
+    ndarray of intp, shape (leaves,)
+        Page number of each leaf, in rowid order; a single one is the root itself.
 
     Raises
     ------
     Unsupported
         If a page is out of bounds, of another type, or reached twice.
     """
-    seen = np.zeros(len(pages.view) + 1, np.bool_)
+    seen = np.zeros(pages.count + 1, np.bool_)
     level = np.array([root], np.intp)
     for depth in range(_DEEPEST):
         _visit(level, seen)
-        heads = _heads(pages, level)
-        kinds, counts = heads[:, 0], big_endian(heads[:, 3:5], 2)[:, 0]
-        if (kinds == _TABLE_LEAF).all():
-            if depth and not counts.all():
-                raise Unsupported("an empty page within the tree")
-            if (LEAF_HEADER_BYTES + 2 * counts > pages.usable).any():
-                raise Unsupported("a damaged page")
-            return level, counts
-        if not (kinds == _TABLE_INTERIOR).all():
-            index = depth == 0 and kinds[0] in _INDEX_PAGES
-            raise Unsupported("a WITHOUT ROWID table" if index else "a page of another type")
-        if not counts.all():
-            raise Unsupported("an empty page within the tree")
-        last = big_endian(heads[:, 8:12], 4)[:, 0]
-        level = np.concatenate(
-            [_children(pages, *each) for each in zip(level, counts, last, strict=True)]
-        )
+        first = np.empty((1, pages.size), np.uint8)
+        pages.read(level[:1], first)
+        if first[0, 0] == _TABLE_LEAF:
+            return level
+        if depth == 0 and first[0, 0] in _INDEX_PAGES:
+            raise Unsupported("a WITHOUT ROWID table")
+        level = _below(pages, level)
     raise Unsupported("a tree that is too deep")
 
 
-def _heads(pages: Pages, numbers: Positions) -> Bytes:
-    """Return the first bytes of each page, shape (pages, 12)."""
-    parts = []
-    for start in range(0, len(numbers), _PAGES_AT_ONCE):
-        if start:
-            pages.give_back()  # or a large file would be in memory as a whole for a moment
-        part = numbers[start : start + _PAGES_AT_ONCE]
-        parts.append(pages.view[part - 1, :INTERIOR_HEADER_BYTES])
-    return np.concatenate(parts)
+def row_counts(pages: Pages, block: Bytes, *, alone: bool) -> Positions:
+    """Return the number of rows of each leaf.
+
+    Parameters
+    ----------
+    pages : Pages
+        The open file.
+    block : ndarray of uint8, shape (leaves, page size)
+        What was read of it.
+    alone : bool
+        Whether the table has no other page: only then may it be empty.
+
+    Raises
+    ------
+    Unsupported
+        If a page is no leaf, or its rows cannot be as many as it says.
+    """
+    counts = big_endian(block[:, 3:5], 2)[:, 0]
+    if (block[:, 0] != _TABLE_LEAF).any():
+        raise Unsupported("a page of another type")
+    if not alone and not counts.all():
+        raise Unsupported("an empty page within the tree")
+    if (LEAF_HEADER_BYTES + 2 * counts > pages.usable).any():
+        raise Unsupported("a damaged page")
+    return counts
+
+
+def _below(pages: Pages, level: Positions) -> Positions:
+    """Return the page numbers below a level of interior pages, in rowid order."""
+    at_once = max(_INTERIOR_BYTES_AT_ONCE // pages.size, 1)
+    block = np.empty((min(at_once, len(level)), pages.size), np.uint8)
+    found = []
+    for start in range(0, len(level), at_once):
+        part = level[start : start + at_once]
+        read = block[: len(part)]
+        pages.read(part, read)
+        if (read[:, 0] != _TABLE_INTERIOR).any():
+            raise Unsupported("a page of another type")
+        counts = big_endian(read[:, 3:5], 2)[:, 0]
+        if not counts.all():
+            raise Unsupported("an empty page within the tree")
+        last = big_endian(read[:, 8:12], 4)[:, 0]
+        found += [_children(pages, *each) for each in zip(read, counts, last, strict=True)]
+    return np.concatenate(found)
 
 
 def _visit(numbers: Positions, seen: npt.NDArray[np.bool_]) -> None:
@@ -231,9 +296,8 @@ def _visit(numbers: Positions, seen: npt.NDArray[np.bool_]) -> None:
         raise Unsupported("a page that is reached twice")
 
 
-def _children(pages: Pages, number: int, count: int, last: int) -> Positions:
+def _children(pages: Pages, page: Bytes, count: int, last: int) -> Positions:
     """Return the page numbers below one interior page, in rowid order."""
-    page = pages.view[number - 1]
     start = INTERIOR_HEADER_BYTES + 2 * count
     if start > pages.usable:
         raise Unsupported("a damaged page")

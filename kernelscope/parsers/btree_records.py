@@ -12,11 +12,12 @@ To be read beside https://www.sqlite.org/fileformat2.html: "B-tree Pages" (1.6),
 A varint has seven bits a byte, the high bit set on all bytes but the last; the ninth byte, if
 there is one, gives all its eight.
 
-Rows are taken in chunks of pages that fit in the processor's caches: a chunk is copied out of
-the map once, and every step is then one NumPy operation over all its rows. The step that costs
-is to fetch bytes at an odd place of each row; :func:`fetch` does it. Where a value begins
-depends on the serial types before it, so the header is walked column by column and the sizes
-added up. Most header bytes are the same in all rows of a chunk, and such a column costs nothing.
+Rows are taken in chunks of pages that fit in the processor's caches: a chunk is read into a
+buffer, the same one every time, and every step is then one NumPy operation over all its rows.
+The step that costs is to fetch bytes at an odd place of each row; :func:`fetch` does it. Where a
+value begins depends on the serial types before it, so the header is walked column by column and
+the sizes added up. Most header bytes are the same in all rows of a chunk, and such a column costs
+nothing.
 
 Rows whose serial types are varints of different lengths (long text) keep their columns at
 different header bytes. They are parted by that *shape* first, the header's length and the places
@@ -27,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from kernelscope.parsers.btree_pages import (
     Positions,
     Unsupported,
     big_endian,
+    row_counts,
 )
 
 Serial = int | npt.NDArray[Any]
@@ -94,6 +95,8 @@ class Cells:
         Whether any record goes on elsewhere.
     rowid : ndarray of int64, shape (rows,)
         The rows' ids; empty where not asked for.
+    leaves : int
+        How many pages the rows come from.
     """
 
     data: Bytes
@@ -103,37 +106,43 @@ class Cells:
     stop: Positions
     overflows: bool
     rowid: npt.NDArray[np.int64]
+    leaves: int
 
     def __len__(self) -> int:
         return len(self.record)
 
 
-def chunks(pages: Pages, numbers: Positions, counts: Positions, *, rowids: bool) -> Iterator[Cells]:
+def chunks(pages: Pages, numbers: Positions, *, rowids: bool) -> Iterator[Cells]:
     """Yield the rows of the leaves, some hundred pages at a time.
 
     Parameters
     ----------
     pages : Pages
-        The mapped file.
-    numbers, counts : ndarray of intp
+        The open file.
+    numbers : ndarray of intp
         The leaves, as :func:`btree_pages.leaves` returns them.
     rowids : bool
         Whether the rows' ids are wanted.
     """
-    size = pages.view.shape[1]
-    cost = np.cumsum(size + counts * _BYTES_PER_ROW)
-    bounds = np.flatnonzero(np.diff(cost // CHUNK_BYTES, prepend=-1, append=-1))
-    most = int(np.diff(bounds).max())
+    size, alone = pages.size, len(numbers) == 1
+    most = min(max(CHUNK_BYTES // size, 1), len(numbers))
     # glibc's malloc keeps freed memory up to the size of the largest block freed so far; without
     # this one, it would hand back each temporary array, and fault its pages in again, by turns.
     np.empty(CHUNK_BYTES, np.uint8)
     data = np.zeros(most * size + _ROOM, np.uint8)
-    for first, last in pairwise(bounds):
-        block = data[: (last - first) * size].reshape(-1, size)
-        # Page numbers were checked; any mode but 'raise' writes into `block` directly.
-        np.take(pages.view, numbers[first:last] - 1, axis=0, out=block, mode="clip")
-        yield _cells(pages, data, block, counts[first:last], rowids)
-        pages.give_back(int(numbers[first:last].min()), int(numbers[first:last].max()))
+    rows_per_page = pages.usable // (SMALLEST_CELL + 2)  # until it is known: not too many
+    done = 0
+    while done < len(numbers):
+        fitting = CHUNK_BYTES // (size + rows_per_page * _BYTES_PER_ROW)
+        part = numbers[done : done + min(max(fitting, 1), most)]
+        block = data[: len(part) * size].reshape(-1, size)
+        pages.read(part, block)
+        counts = row_counts(pages, block, alone=alone)
+        rows = int(counts.sum())
+        if rows:
+            yield _cells(pages, data, block, counts, rowids)
+        rows_per_page = rows // len(part) + 1
+        done += len(part)
 
 
 def _cells(pages: Pages, data: Bytes, block: Bytes, counts: Positions, rowids: bool) -> Cells:
@@ -150,7 +159,7 @@ def _cells(pages: Pages, data: Bytes, block: Bytes, counts: Positions, rowids: b
     stop = record + local
     if (stop > page_end).any():
         raise Unsupported("a row that goes past the end of its page")
-    return Cells(data, record, head, payload, stop, overflows, rowid)
+    return Cells(data, record, head, payload, stop, overflows, rowid, len(block))
 
 
 def _width(block: Bytes, counts: Positions) -> int:

@@ -8,11 +8,34 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernelscope.parsers.convert import coded, integers
-from kernelscope.parsers.sqlite import Numbers, RawColumn, Read, SqliteFile
+from kernelscope.parsers.sqlite import COLUMNAR, Numbers, RawColumn, Read, SqliteFile
 from kernelscope.trace import Array, Categorical, distinct, is_missing, missing_value
 
 PID_SHIFT = 24
 ID_MASK = 0xFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A database that remembers how its tables were read.
+
+    Attributes
+    ----------
+    file : SqliteFile
+        The open database.
+    paths : dict of str to str
+        Table → how it was read. Of a table that was read twice, the unusual way stays.
+    """
+
+    file: SqliteFile
+    paths: dict[str, str] = field(default_factory=dict)
+
+    def read(self, table: str, wanted: Sequence[str]) -> Read:
+        """Read the `wanted` columns that `table` has, and remember how."""
+        result = self.file.read(table, wanted)
+        if result.how != "absent" and self.paths.get(table, COLUMNAR) == COLUMNAR:
+            self.paths[table] = result.how
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +58,8 @@ class Export:
     process_ids : tuple of int
         Every process that the capture knows of.
     read_paths : dict of str to str
-        Table → how it was read; grows while the tables are read.
+        Table → how it was read, the small ones and the strings included; grows while the tables
+        are read.
     """
 
     file: SqliteFile
@@ -49,20 +73,21 @@ class Export:
     @classmethod
     def open(cls, file: SqliteFile) -> Export:
         """Read the strings and metadata of `file`."""
+        reader = Reader(file)
         pairs = [
             pair
             for table in ("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE")
-            for pair in _key_values(file, table)
+            for pair in _key_values(reader, table)
         ]
         metadata: dict[str, str] = {}
         for key, value in pairs:
             metadata.setdefault(key, value)
-        seen = _global_pids(file)
+        seen = _global_pids(reader)
         decoded = [_pid(number) for number in seen]
         ambiguous = frozenset(pid for pid in decoded if decoded.count(pid) > 1)
         return cls(
             file=file,
-            strings=_strings(file),
+            strings=_strings(reader),
             metadata=metadata,
             traced_events=frozenset(v for k, v in pairs if k == "CAPTURE_EVENT_TYPE"),
             ambiguous=ambiguous,
@@ -70,18 +95,16 @@ class Export:
                 number if pid in ambiguous else pid
                 for number, pid in zip(seen, decoded, strict=True)
             ),
+            read_paths=reader.paths,
         )
 
     def read(self, table: str, wanted: Sequence[str]) -> Read:
         """Read the `wanted` columns that `table` has, and remember how."""
-        result = self.file.read(table, wanted)
-        if result.how != "absent":
-            self.read_paths[table] = result.how
-        return result
+        return Reader(self.file, self.read_paths).read(table, wanted)
 
     def single(self, table: str, column: str) -> int | None:
         """Return the one number that a small information table holds; None where absent."""
-        values = integers(self.file.read(table, (column,)).columns.get(column))
+        values = integers(self.read(table, (column,)).columns.get(column))
         if values is None or not len(values) or is_missing(values[:1])[0]:
             return None
         return int(values[0])
@@ -139,7 +162,7 @@ def _pid(global_pid: int) -> int:
     return (global_pid >> PID_SHIFT) & ID_MASK
 
 
-def _global_pids(file: SqliteFile) -> list[int]:
+def _global_pids(reader: Reader) -> list[int]:
     """Return the distinct global process ids, in order.
 
     The small tables that name processes and threads know them all; only where a third party cut
@@ -155,7 +178,7 @@ def _global_pids(file: SqliteFile) -> list[int]:
     for sources in (small, events):
         found: set[int] = set()
         for table, column in sources:
-            raw = file.read(table, (column,)).columns.get(column)
+            raw = reader.read(table, (column,)).columns.get(column)
             if isinstance(raw, Numbers):
                 values = raw.values if raw.null is None else raw.values[~raw.null]
                 found.update(int(v) << PID_SHIFT for v in distinct(values >> PID_SHIFT))
@@ -164,8 +187,8 @@ def _global_pids(file: SqliteFile) -> list[int]:
     return []
 
 
-def _strings(file: SqliteFile) -> dict[int, str]:
-    read = file.read("StringIds", ("id", "value"))
+def _strings(reader: Reader) -> dict[int, str]:
+    read = reader.read("StringIds", ("id", "value"))
     ids, texts = integers(read.columns.get("id")), read.columns.get("value")
     if ids is None or texts is None:
         return {}
@@ -178,8 +201,8 @@ def _strings(file: SqliteFile) -> dict[int, str]:
     }
 
 
-def _key_values(file: SqliteFile, table: str) -> list[tuple[str, str]]:
-    read = file.read(table, ("name", "value"))
+def _key_values(reader: Reader, table: str) -> list[tuple[str, str]]:
+    read = reader.read(table, ("name", "value"))
     keys, values = read.columns.get("name"), read.columns.get("value")
     if not isinstance(keys, Categorical) or not isinstance(values, Categorical):
         return []

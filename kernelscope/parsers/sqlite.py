@@ -35,9 +35,12 @@ from kernelscope.parsers.columns import (
 from kernelscope.parsers.sniff import EXPORT_AGAIN
 from kernelscope.trace import Categorical
 
-__all__ = ["Numbers", "RawColumn", "Read", "SqliteFile", "connect", "read_with_sqlite3"]
+__all__ = ["COLUMNAR", "Numbers", "RawColumn", "Read", "SqliteFile", "connect", "read_with_sqlite3"]
 
 _ROWS_AT_ONCE = 8192
+
+COLUMNAR = "columnar"
+"""How most tables are read: `Read.how` of those whose columns came straight from the pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ class SqliteFile:
             if self.stamp is None:
                 raise Unsupported("its layout is not known")
             columns = read_columns(self.path, self.layouts[table], self.stamp, have)
-            how = "columnar"
+            how = COLUMNAR
         except Unsupported as refusal:
             columns = read_with_sqlite3(self.path, table, have)
             how = f"sqlite3: {refusal.reason}"
@@ -163,11 +166,20 @@ def _rows(columns: Mapping[str, RawColumn]) -> int:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    r"""Open `path` read-only; text that is not UTF-8 keeps its bytes as ``\xNN`` escapes."""
+    r"""Open `path` read-only; text that is not UTF-8 keeps its bytes as ``\xNN`` escapes.
+
+    SQLite may have been built to map files into memory, where a file that another program cuts
+    short kills the process; here it reads.
+    """
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
     if not pending_write(path):
         uri += "&immutable=1"
     connection = sqlite3.connect(uri, uri=True)
+    try:
+        connection.execute("PRAGMA mmap_size = 0").close()
+    except sqlite3.Error:
+        connection.close()
+        raise
     connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
     return connection
 
@@ -190,7 +202,7 @@ def read_with_sqlite3(path: Path, table: str, columns: Sequence[str]) -> dict[st
             read = _rescan(connection, path, table, columns)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _explained(path, table, error) from error
-    if not locked and Stamp.of(path) != stamp:
+    if not locked and not stamp.holds(path):
         raise DamagedFileError(
             f"{path.name}: table {table!r} changed while it was read",
             "Wait until the file is written, and try again.",

@@ -53,7 +53,7 @@ def document(analysis: Analysis) -> Row:
     result["ranges"] = paths(analysis.tables["ranges"])
     result["ranges_by_name"] = records(analysis.tables["ranges_by_name"])
     result["unattributed"] = unattributed(analysis.capture, analysis.tables["unattributed"])
-    result["graph_kernels"] = paths(analysis.tables["graph_kernels"])
+    result["graph_kernels"] = paths(ordered(analysis.tables["graph_kernels"]))
     return result
 
 

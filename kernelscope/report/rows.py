@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.metrics.range_paths import SEPARATOR
+from kernelscope.metrics.range_paths import SEPARATOR, written
 from kernelscope.trace import Array, Table
 
 SORTED_BY: dict[str, str] = {
@@ -20,6 +20,7 @@ SORTED_BY: dict[str, str] = {
     "copies_by_kind": "total_ns",
     "capture_cost": "total_ns",
     "streams": "busy_ns",
+    "graph_kernels": "total_ns",
 }
 """Table → the column that orders its rows, largest first, names deciding between equals.
 
@@ -49,12 +50,13 @@ def _alphabetical(table: Table, name: str) -> Array:
 def plain(table: Table, name: str) -> list[Any]:
     """Return a column as plain values; what is missing, or no finite number, is None.
 
-    Between the names of a path stands ``" > "`` here: legible, though a name might hold it, too.
+    A path is its names with ``" > "`` between them, as :func:`range_paths.written` writes them.
     """
     values = table.values(name)
     column = table.schema.column(name)
     if column.unit == "path":
-        return [None if value is None else value.replace(SEPARATOR, " > ") for value in values]
+        texts = {text: written(text.split(SEPARATOR)) for text in set(values) - {None}}
+        return [texts.get(value) for value in values]
     if column.dtype != "float64":
         return values
     return [value if value is not None and math.isfinite(value) else None for value in values]

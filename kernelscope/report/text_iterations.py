@@ -11,7 +11,7 @@ from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
 from kernelscope.report.rows import plain
 from kernelscope.report.text import header
 from kernelscope.report.text_lists import more
-from kernelscope.report.text_steps import summary_lines
+from kernelscope.report.text_steps import opaque, summary_lines
 from kernelscope.trace import Table
 
 
@@ -54,6 +54,7 @@ def _figures(rows: Table) -> list[Figures]:
         Figures("busy", units.texts(shares, "ratio")),
         Figures("kernel time", units.durations(plain(rows, "kernel_in_window_ns")), 5),
         Figures("attributed", units.durations(plain(rows, "attributed_ns")), 3),
+        *opaque(plain(rows, "opaque_ns"), 3),
         Figures("spill", units.durations(plain(rows, "spill_ns")), 6),
         Figures("kernels", units.texts(plain(rows, "kernels"), "count"), 4),
         Figures("launches", units.texts(plain(rows, "launches"), "count"), 7),

@@ -16,7 +16,7 @@ from kernelscope.report.layout import Figures, Page, grid, heading, outline, par
 from kernelscope.report.rows import plain
 from kernelscope.report.text import header
 from kernelscope.report.text_lists import more
-from kernelscope.report.text_steps import labels, outside
+from kernelscope.report.text_steps import labels, opaque, outside
 from kernelscope.trace import Table
 
 _MARKS = {"warning": "! ", "info": "- "}
@@ -139,6 +139,7 @@ def _figures(rows: Table, kernel_ns: int) -> list[Figures]:
         Figures("share", units.texts(shares, "ratio")),
         Figures("kernels", units.durations(kernels), style="bold"),
         Figures("self", units.durations(own), 1),
+        *opaque(plain(rows, "opaque_ns"), 1),
         Figures("busy", units.durations(plain(rows, "busy_ns")), 4),
         Figures("projected", units.durations(plain(rows, "projected_ns")), 5),
         Figures("instances", units.texts(plain(rows, "instances"), "count"), 3),

@@ -12,7 +12,7 @@ from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.iteration_family import fold
 from kernelscope.metrics.iteration_results import IterationSummary
-from kernelscope.metrics.range_paths import SEPARATOR
+from kernelscope.metrics.range_paths import SEPARATOR, written
 from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
 from kernelscope.report.rows import plain
 from kernelscope.report.sparkline import sparkline
@@ -156,7 +156,7 @@ def folded(table: Table) -> list[dict[str, Any]]:
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     raw = {text: tuple(text.split(SEPARATOR)) for text in table.categories("path")}
     parts = {text: tuple(map(fold, names)) for text, names in raw.items()}
-    summed = ("instances", "host_ns", "kernel_ns", "self_kernel_ns")
+    summed = ("instances", "host_ns", "kernel_ns", "self_kernel_ns", "opaque_ns")
     columns = zip(
         table.texts("path"),
         *(table.texts(name) for name in ("domain", "style")),
@@ -170,7 +170,20 @@ def folded(table: Table) -> list[dict[str, Any]]:
         row = rows.setdefault(key, {**where, **dict.fromkeys(summed, 0)})
         for name, value in zip(summed, values, strict=True):
             row[name] = None if value is None or row[name] is None else row[name] + value
-    return sorted(rows.values(), key=lambda row: (-row["kernel_ns"], -row["host_ns"]))
+    return sorted(rows.values(), key=_longest_first)
+
+
+def _longest_first(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what sorts ranges as :func:`kernelscope.metrics.ranges.ranges` does."""
+    process = row["process_id"]
+    return (
+        -row["kernel_ns"] - row["opaque_ns"],
+        -row["host_ns"],
+        row["path"],
+        row["domain"],
+        row["style"],
+        -1 if process is None else process,
+    )
 
 
 _TELL_APART = ("domain", "process_id", "style")
@@ -178,7 +191,7 @@ _STYLES = {"start_end": "start/end", "crossing": "crossing"}
 
 
 def _labels(rows: list[dict[str, Any]]) -> list[str]:
-    names = [" > ".join(row["path"]) for row in rows]
+    names = [written(row["path"]) for row in rows]
     return labels(names, *([row[key] for row in rows] for key in _TELL_APART))
 
 
@@ -211,9 +224,17 @@ def figures(rows: list[dict[str, Any]], kernel_ns: int) -> list[Figures]:
         Figures("share", units.texts(shares, "ratio")),
         Figures("kernels", units.durations([row["kernel_ns"] for row in rows]), style="bold"),
         Figures("self", units.durations([row["self_kernel_ns"] for row in rows]), 1),
+        *opaque([row["opaque_ns"] for row in rows], 1),
         Figures("instances", units.texts([row["instances"] for row in rows], "count"), 3),
         Figures("host", units.durations([row["host_ns"] for row in rows]), 2),
     ]
+
+
+def opaque(times: Sequence[int | None], optional: int) -> list[Figures]:
+    """Return the column of time in CUDA graphs traced as one unit; none where there is none."""
+    if not any(times):
+        return []
+    return [Figures("opaque", units.durations(times), optional)]
 
 
 def outside(unattributed: Table, kernel_ns: int, page: Page) -> list[Text]:

@@ -31,6 +31,7 @@ class Slow:
     api_calls: list[Row]
     kernels: list[Row]
     copies: list[Row]
+    graphs: list[Row] = field(default_factory=list)
     family: list[int] | None = None
     phases: bool = True
     strict: bool = False
@@ -129,7 +130,17 @@ class Slow:
 
     @cached_property
     def launching(self) -> set[int]:
-        return {self.launch(work) for work in self.kernels + self.copies} - {-1}
+        return {self.launch(work) for _, work in self.all_work()} - {-1}
+
+    def launches_graph(self, number: int) -> bool:
+        """Whether a call launched a CUDA graph: by its name, or because one came of it."""
+        named = self.api_calls[number]["name"] == "cudaGraphLaunch"
+        return named or any(self.launch(graph) == number for graph in self.seen_graphs)
+
+    @property
+    def seen_graphs(self) -> list[Row]:
+        """Opaque graphs, which nsys does not project."""
+        return [] if self.strict else self.graphs
 
     # ---- what holds a call -----------------------------------------------------------------
 
@@ -233,7 +244,7 @@ class Slow:
     def _belongs(self, number: int) -> tuple[str, int, int, int, str]:  # noqa: PLR0911
         call = self.api_calls[number]
         thread, time = thread_of(call), call["start_ns"]
-        graph = call["name"] == "cudaGraphLaunch"
+        graph = self.launches_graph(number)
         if self.family is None:
             if self.holders(number):
                 return ("graph" if graph else "direct"), -1, -1, -1, ""
@@ -270,7 +281,7 @@ class Slow:
     def ranges_of(self, number: int) -> dict[int, str]:
         """Every range that a launching call belongs to, and how."""
         how, _, _, inherited, _ = self.belongs(number)
-        graph = self.api_calls[number]["name"] == "cudaGraphLaunch"
+        graph = self.launches_graph(number)
         found = dict.fromkeys(self.holders(number), "graph" if graph else "direct")
         for row in self.chain(inherited):
             found.setdefault(row, how)
@@ -318,10 +329,14 @@ class Slow:
                 rows[where]["busy"] |= self.inside(work)
                 if kind == "kernel":
                     self.add_kernel(rows[where], work, how)
+                if kind == "graph":
+                    opaque = rows[where].get("opaque_ns", 0)
+                    rows[where]["opaque_ns"] = opaque + len(self.inside(work))
         return rows
 
     def all_work(self) -> list[tuple[str, Row]]:
-        return [("kernel", row) for row in self.kernels] + [("copy", row) for row in self.copies]
+        kinds = {"kernel": self.kernels, "copy": self.copies, "graph": self.seen_graphs}
+        return [(kind, row) for kind, rows in kinds.items() for row in rows]
 
     def add_kernel(self, row: Row, kernel: Row, how: str) -> None:
         for name, value in (
@@ -348,10 +363,10 @@ class Slow:
         """What one range launched: calls anywhere in time, operations that start in the window."""
         numbers = [number for number in self.launching if row in self.ranges_of(number)]
         kernels = [kernel for kernel in self.kernels if self.launch(kernel) in numbers]
-        copies = [copy for copy in self.copies if self.launch(copy) in numbers]
+        others = [work for work in self.copies + self.seen_graphs if self.launch(work) in numbers]
         return {
             "launches": len(numbers),
-            "operations": sum(self.counted(work) for work in kernels + copies),
+            "operations": sum(self.counted(work) for work in kernels + others),
             "kernels": sum(self.counted(kernel) for kernel in kernels),
             "kernel_ns": sum(len(self.inside(kernel)) for kernel in kernels),
         }

@@ -28,7 +28,7 @@ def launched(draw: st.DrawFn) -> tuple[Launching, list[tuple[int, int, int]]]:
     start = np.array([time for each in times for time in each], dtype=np.int64)
     rows = np.arange(len(start), dtype=np.int32)
     nothing = np.empty(0, dtype=np.int32)
-    calls = Launching(rows, start, start + 1, rows < 0, threads, nothing, nothing, nothing, nothing)
+    calls = Launching(rows, start, start + 1, rows < 0, threads, *[nothing] * 6)
     event = st.tuples(st.integers(0, len(start) - 1), st.integers(0, 20), st.integers(0, 6))
     events = draw(st.lists(event, max_size=12))
     return calls, [(call, first, first + length) for call, first, length in events]

@@ -32,8 +32,11 @@ def test_steady() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "first", "last"),
-    [("0", 0, 0), ("12", 12, 12), ("10:20", 10, 19), ("40:", 40, 42), (":3", 0, 2), (":", 0, 42)],
-)
+    [
+        ("0", 0, 0), ("12", 12, 12), ("10:20", 10, 19), ("40:", 40, 42), (":3", 0, 2),
+        (":", 0, 42), ("10:44", 10, 42), ("0:99999", 0, 42), ("42:43", 42, 42), (":99999", 0, 42),
+    ],
+)  # fmt: skip
 def test_by_number(wanted: str, first: int, last: int) -> None:
     end = STARTS[last + 1] if last < 42 else STARTS[42] + 60
     start, found, chosen_by = span(MARKED, wanted)
@@ -41,7 +44,7 @@ def test_by_number(wanted: str, first: int, last: int) -> None:
     assert "of 43, 'step #'" in chosen_by
 
 
-@pytest.mark.parametrize("wanted", ["43", "20:10", "10:44", "5:5"])
+@pytest.mark.parametrize("wanted", ["43", "20:10", "43:", "43:99999", "99:100", "5:5", ":0"])
 def test_numbers_that_do_not_exist(wanted: str) -> None:
     with pytest.raises(SelectionError, match="numbered from 0 to 42"):
         window_of_iterations(MARKED, wanted)

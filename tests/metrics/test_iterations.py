@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelscope import schema
 from kernelscope.errors import NotRecordedError, SelectionError
 from kernelscope.metrics.iteration_results import STATES
 from kernelscope.metrics.iterations import Iterations, iterations
 from kernelscope.metrics.mark_iterations import mark_iterations
 from kernelscope.metrics.window import Window, whole
-from kernelscope.trace import Trace
+from kernelscope.trace import Table, Trace
+from tests import build
 from tests.metrics.training import every, merged, ranges, trace
 
 
@@ -40,6 +42,7 @@ def test_one_iteration_by_hand() -> None:
         "kernel_in_window_ns": 88,
         "attributed_ns": 140,
         "spill_ns": 22,
+        "opaque_ns": 0,
         "launches": 2,
         "kernels": 2,
         "state": "steady",
@@ -168,6 +171,46 @@ def test_figures_agree_with_slow_counting(built: Trace) -> None:
         assert row["kernels"] == row["launches"] == len(mine)
         assert row["attributed_ns"] == sum(b - a for a, b in mine)
         assert row["spill_ns"] == sum(max(b - max(a, high), 0) for a, b in mine)
+
+
+@given(run(), st.data())
+def test_opaque_graphs_are_work_of_the_iteration_that_launched_them(
+    built: Trace, data: st.DataObject
+) -> None:
+    """Kernels that were traced as graphs change which column their time is in, nothing else."""
+    opaque = np.array([data.draw(st.booleans()) for _ in range(len(built.kernels))], dtype=bool)
+    rows = [row | {"name": None} for row in built.kernels.take(opaque).records()]
+    hidden = built.with_tables(
+        kernels=built.kernels.take(~opaque), graphs=build.table(schema.GRAPHS, rows)
+    )
+    seen, found = (of(each, pattern="step *").rows for each in (built, hidden))
+    same = ("busy_in_window_ns", "kernel_in_window_ns", "attributed_ns", "spill_ns", "launches")
+    for name in same:
+        assert found[name].tolist() == seen[name].tolist()
+    calls = built.api_calls["start_ns"].tolist()
+    for row in found.records():
+        low, high = row["start_ns"], row["start_ns"] + row["period_ns"]
+        mine = [at for at, each in zip(calls, opaque, strict=True) if each and low <= at < high]
+        kernels = [at for at, each in zip(calls, ~opaque, strict=True) if each and low <= at < high]
+        time = built.kernels["end_ns"] - built.kernels["start_ns"]
+        assert row["kernels"] == len(kernels)
+        assert row["opaque_ns"] == sum(int(time[calls.index(at)]) for at in mine)
+
+
+def test_a_step_that_is_one_opaque_graph_is_an_iteration_all_the_same() -> None:
+    """With graphs traced as one unit there may be no kernel at all."""
+    steps = every("step {}", 100, 60, 8)
+    built = trace(ranges(*steps), [100 * i + 10 for i in range(8)], duration=95)
+    rows = [row | {"name": None} for row in built.kernels.records()]
+    hidden = built.with_tables(
+        kernels=Table.empty(schema.KERNELS), graphs=build.table(schema.GRAPHS, rows)
+    )
+    found = of(hidden)
+    assert (found.summary.family, found.summary.source) == ("step #", "nvtx")
+    assert found.rows["kernels"].tolist() == [0] * 8
+    assert found.rows["opaque_ns"].tolist() == found.rows["attributed_ns"].tolist() == [95] * 8
+    assert found.rows["spill_ns"].tolist() == [7] * 7 + [47]
+    assert found.rows["busy_in_window_ns"].tolist() == [88] + [95] * 6 + [55]
 
 
 @given(run())

@@ -88,13 +88,14 @@ def cases(draw: st.DrawFn) -> Slow:
         api_calls=draw(st.lists(call_row(), min_size=1, max_size=7)),
         kernels=draw(st.lists(work_row(), max_size=6)),
         copies=draw(st.lists(work_row(), max_size=3)),
+        graphs=draw(st.lists(work_row(), max_size=2)),
         strict=strict,
     )
-    for row in (*slow.kernels, *slow.copies):
+    for _, row in slow.all_work():
         if draw(st.integers(0, 3)):  # most have a launch
             call = draw(st.sampled_from(slow.api_calls))
             row |= {key: call[key] for key in ("process_id", "correlation_id")}
-    for row in (*slow.kernels, *slow.copies):
+    for _, row in slow.all_work():
         row["end_ns"] = max(row["end_ns"], row["start_ns"] + 1)
     if not slow.strict:
         slow.process_ranges, slow.phases = draw(st.booleans()), draw(st.booleans())
@@ -129,6 +130,7 @@ def fast(slow: Slow) -> tuple[Trace, Window, dict[str, Any]]:
         api_calls=rows(schema.API_CALLS, slow.api_calls),
         kernels=rows(schema.KERNELS, slow.kernels),
         copies=rows(schema.COPIES, slow.copies),
+        graphs=rows(schema.GRAPHS, slow.graphs),
     )
     rules: dict[str, Any] = {"strict": slow.strict, "process_ranges": slow.process_ranges}
     if slow.family is not None:
@@ -232,6 +234,7 @@ def _figures(row: Row) -> dict[str, int]:
         "host_ns": row["host_ns"],
         "kernels": row.get("kernels", 0),
         "kernel_ns": row.get("kernel_ns", 0),
+        "opaque_ns": row.get("opaque_ns", 0),
         "inherited_kernel_ns": row.get("inherited_ns", 0),
         "busy_ns": len(row["busy"]),
         **{f"attribution.{how}": row.get(how, 0) for how in HOW[1:]},

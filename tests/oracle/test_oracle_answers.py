@@ -215,3 +215,28 @@ def test_handover_between_threads() -> None:
     assert [row["period_ns"] for row in rows] == [10_000] * 5 + [None]
     assert {row["outside_ns"] for row in rows[:-1]} == {2_000}
     assert rows[0]["launched"] == {"kernels": 3, "kernel_ns": 4_500}
+
+
+def test_graphs_are_opaque_or_known_by_their_nodes() -> None:
+    found = oracle.answers(oracle.SCENES["graphs"]())
+    (device,) = found["devices"]
+    used = {name: time for name, time in device["partition"].items() if time}
+    del used["idle_ns"]
+    assert used == {
+        "compute_only_ns": 5 * 10_500 + 3_000,
+        "opaque_graph_ns": 11_500 + 8_500 + 2 * 11_500 + 200,
+        "copy_only_ns": 1_000,
+    }
+    assert found["quarantined"]["graphs"] == 1
+    ranges = {"/".join(row["path"]): row["direct"] for row in found["ranges"]}
+    four, eight = ranges["step 4"], ranges["step 8"]
+    assert (four["kernels"], four["opaque_ns"], four["projected_ns"]) == (0, 11_500, 13_500)
+    assert (eight["kernels"], eight["opaque_ns"], eight["kernel_ns"]) == (6, 2_000, 10_500)
+    assert len(found["graph_kernels"]) == 5 * 6
+    assert found["graph_kernels"][0] == {
+        "path": ["step 0"],
+        "capture_path": ["capture", "layer 0"],
+        "name": "gemm",
+        "kernels": 1,
+        "total_ns": 1_600,
+    }

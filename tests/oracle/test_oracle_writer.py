@@ -35,15 +35,34 @@ def content(path: Path) -> dict[str, Rows]:
     return {name: query(path, f"SELECT * FROM {name} ORDER BY rowid") for name in tables(path)}
 
 
-@pytest.mark.parametrize("generation", oracle.GENERATIONS)
 @pytest.mark.parametrize("scene", sorted(oracle.SCENES))
-def test_the_same_scene_gives_the_same_rows(scene: str, generation: str, tmp_path: Path) -> None:
-    made = [
-        oracle.write(oracle.SCENES[scene](), tmp_path / name, generation=generation)
-        for name in ("one.sqlite", "two.sqlite")
-    ]
-    assert content(made[0]) == content(made[1])
-    assert query(made[0], "PRAGMA integrity_check") == [("ok",)]
+def test_the_same_scene_gives_the_same_rows(scene: str, tmp_path: Path) -> None:
+    for generation in oracle.generations(oracle.SCENES[scene]()):
+        made = [
+            oracle.write(oracle.SCENES[scene](), tmp_path / name, generation=generation)
+            for name in (f"{generation}.sqlite", f"{generation}.again.sqlite")
+        ]
+        assert content(made[0]) == content(made[1])
+        assert query(made[0], "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_a_generation_without_tables_of_graphs_refuses_them(tmp_path: Path) -> None:
+    plan = oracle.SCENES["graphs"]()
+    assert oracle.generations(plan) == ("2022.4", "2025.5")
+    with pytest.raises(SelectionError, match=r"CUDA graphs(.|\n)*2022\.4, 2025\.5"):
+        oracle.write(plan, tmp_path / "run.sqlite", generation="2020.5")
+    assert not (tmp_path / "run.sqlite").exists()
+
+
+def test_graph_nodes_stand_in_the_table_of_their_generation(tmp_path: Path) -> None:
+    plan = oracle.SCENES["graphs"]()
+    for generation, table in (
+        ("2022.4", "CUDA_GRAPH_EVENTS"),
+        ("2025.5", "CUDA_GRAPH_NODE_EVENTS"),
+    ):
+        path = oracle.write(plan, tmp_path / generation, generation=generation)
+        counts = f"SELECT count(*), count(originalGraphNodeId) FROM {table}"
+        assert query(path, counts) == [(12, 6)]
 
 
 @pytest.mark.parametrize("generation", oracle.GENERATIONS)

@@ -56,7 +56,7 @@ def test_a_graph_is_busy_and_opaque(tmp_path: Path) -> None:
     assert device["kernel_ns"] == device["busy_ns"] == 200
     assert device["compute_ns"] == 100
     (message,) = [r["message"] for r in analysis.health.records() if r["code"] == "opaque_graphs"]
-    assert "75.0% of kernel time" in message
+    assert "50.0 % of all busy time is opaque" in message
     assert "--cuda-graph-trace=node" in message
     assert analysis.ok
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import kernelscope as ks
 from kernelscope import oracle
+from kernelscope.parsers.sqlite import Read, SqliteFile
 from kernelscope.trace import Trace
 from tests.corpus import CORPUS, each, needs_corpus, nsys_traces
 
@@ -250,3 +252,24 @@ def test_an_export_without_devices_says_what_was_assumed(tmp_path: Path) -> None
 def test_what_was_traced_and_saw_nothing_needs_no_advice(tmp_path: Path) -> None:
     advice = {e.table: e.how_to_record for e in ks.read(written(tmp_path)).capture.not_recorded}
     assert advice["copies"] == ""
+
+
+def test_every_table_that_was_read_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, "UPDATE StringIds SET value = X'00' WHERE value = 'gemm'")
+    seen = set()
+    read = SqliteFile.read
+
+    def watched(self: SqliteFile, table: str, wanted: Sequence[str]) -> Read:
+        result = read(self, table, wanted)
+        if result.how != "absent":
+            seen.add(table)
+        return result
+
+    monkeypatch.setattr(SqliteFile, "read", watched)
+    paths = ks.read(path).capture.read_paths
+    assert set(paths) == seen
+    assert {"StringIds", "META_DATA_CAPTURE", "PROCESSES"} < seen
+    assert paths["META_DATA_CAPTURE"] == "columnar"
+    assert paths["StringIds"].startswith("sqlite3: ")

@@ -53,7 +53,24 @@ def row(*path: str, kernel_ns: int = 0, **more: Any) -> dict[str, Any]:
         kernel_ns,
     )
     kinds = {f"attribution.{how}": 0 for how in ("direct", "inherited", "graph", "concurrent")}
-    return {**where, "process_id": 42, "depth": len(path) - 1, **figures, **kinds, **more}
+    return {
+        **where,
+        "process_id": 42,
+        "depth": len(path) - 1,
+        **figures,
+        **kinds,
+        "opaque_ns": 0,
+        **more,
+    }
+
+
+def test_time_in_opaque_graphs_has_a_column_where_there_is_any() -> None:
+    known = table(RANGES, [row("a", kernel_ns=5_000, opaque_ns=0)])
+    assert "opaque" not in drawn(known, width=120)[0]
+    hidden = table(RANGES, [row("a", kernel_ns=5_000), row("b", opaque_ns=7_000)])
+    header, _, second = drawn(hidden, width=120)[:3]
+    assert "opaque" in header
+    assert "7.000 µs" in second
 
 
 def test_a_tree_stands_beside_its_figures_at_any_width() -> None:
