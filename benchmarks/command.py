@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.exports import KINDS, LARGEST, export
-from benchmarks.measuring import ROOT, ChildError, run
+from benchmarks.measuring import ROOT, ChildError, compiled_modules, run
 from benchmarks.results import Results, load, save
 from benchmarks.rounds import measure
 from benchmarks.table import text
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _measured(options: argparse.Namespace) -> Results:
     began = datetime.now(UTC)
     described = machine.machine()  # first of all: the load is not ours yet
-    with _folder(options.files) as folder:
+    with _folder(options.files) as folder, compiled_modules():
         exports = []
         for kernels in options.kernels:
             for kind in (each for each in KINDS if kernels <= LARGEST.get(each, kernels)):
@@ -52,7 +52,7 @@ def _measured(options: argparse.Namespace) -> Results:
         series = measure(folder, exports, options.repeats, _progress)
     return Results(
         date=began.isoformat(timespec="seconds"),
-        kernelscope=machine.kernelscope(),
+        kernelscope=machine.kernelscope() | {"compiled": True},
         machine=described,
         versions=machine.versions(),
         repeats=options.repeats,

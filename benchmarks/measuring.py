@@ -11,7 +11,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 Look = Callable[[dict[str, Any]], dict[str, Any]]
 
+_BYTECODE = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -86,6 +88,23 @@ def run(command: Sequence[str], look: Look | None = None) -> Sample:
     stages = said.pop("stages", {})
     cpu = usage.ru_utime + usage.ru_stime
     return Sample(cpu, wall, usage.ru_maxrss * _RSS_UNIT, stages, said)
+
+
+@contextmanager
+def compiled_modules() -> Iterator[None]:
+    """Let children keep compiled modules in a folder of their own, whatever the environment says.
+
+    pip compiles what it installs. A checkout has nothing compiled at first, and where
+    PYTHONDONTWRITEBYTECODE is set, never.
+    """
+    before = {name: os.environ.pop(name, None) for name in _BYTECODE}
+    with tempfile.TemporaryDirectory(prefix="kernelscope-bytecode-") as folder:
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["PYTHONPYCACHEPREFIX"]
+            os.environ |= {name: value for name, value in before.items() if value is not None}
 
 
 def warm(path: Path) -> None:

@@ -27,7 +27,8 @@ class Results:
     date : str
         When it began, ISO 8601 in UTC.
     kernelscope : mapping
-        ``version``, ``commit``, ``changed``: whether the code is another than the commit's.
+        ``version``, ``commit``, ``changed``: whether the code is another than the commit's;
+        ``compiled``: whether modules were, before the rounds that count.
     machine, versions : mapping
         See :mod:`benchmarks.machine`.
     repeats : int

@@ -43,6 +43,8 @@ def _about(results: Results) -> Iterator[str]:
         f"Medians of {results.repeats} rounds; ± is the median deviation from them. "
         "CPU: user and system, whole process."
     )
+    if code.get("compiled"):
+        yield "The warm-up compiles the Python modules, as pip does when it installs them."
 
 
 def _title(export: Export) -> str:

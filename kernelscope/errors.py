@@ -16,7 +16,6 @@ Libraries raise; only the command line prints and sets an exit code.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -88,6 +87,8 @@ def nearest(name: str, known: Iterable[str], limit: int = 5) -> str:
     str
         A sentence, e.g. ``Did you mean 'kernels'? Known: kernels, copies.``
     """
+    import difflib  # noqa: PLC0415 - for mistakes only
+
     names = sorted(set(known))
     folded = {each.casefold(): each for each in names}
     close = difflib.get_close_matches(name.casefold(), folded, n=limit)

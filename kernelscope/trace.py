@@ -95,6 +95,28 @@ def median(values: Array) -> float:
     return (float(below) + float(above)) / 2
 
 
+def quantiles(values: Array, shares: Sequence[float]) -> list[float]:
+    """Return quantiles by linear interpolation at (n − 1)·q, to the bit those of `numpy.quantile`.
+
+    (Which imports ``numpy.ma``, as `numpy.unique` does.)
+
+    Parameters
+    ----------
+    values : ndarray of int or float, shape (n,)
+        At least one, no NaN.
+    shares : sequence of float
+        From 0 to 1.
+    """
+    ordered, found = np.sort(values), []
+    for share in shares:
+        place = (len(ordered) - 1) * share
+        below = int(place)
+        low, high = ordered[below], ordered[min(below + 1, len(ordered) - 1)]
+        step, part = high - low, place - below
+        found.append(float(low + step * part if part < 0.5 else high - step * (1 - part)))
+    return found
+
+
 def absent(column: Column, rows: int) -> ColumnData:
     """Return a column of `rows` missing values that takes no memory."""
     if column.dtype == "category":

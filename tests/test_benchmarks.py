@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.machine import short_cpu
-from benchmarks.measuring import ChildError, Sample, run
+from benchmarks.measuring import ChildError, Sample, compiled_modules, run
 from benchmarks.results import Results, load
 from benchmarks.rounds import Series
 from benchmarks.targets import power, verdicts
@@ -122,6 +122,24 @@ def test_committed_results_can_be_shown() -> None:
 def test_a_child_that_fails_says_what_it_wrote() -> None:
     with pytest.raises(ChildError, match=r"exit code 3\nno luck"):
         run([sys.executable, "-c", "import sys; print('no luck', file=sys.stderr); sys.exit(3)"])
+
+
+def test_children_keep_compiled_modules_for_the_time_of_a_benchmark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
+    seen = "import json, sys; print(json.dumps([sys.dont_write_bytecode, sys.pycache_prefix]))"
+    child = [sys.executable, "-c", seen]
+
+    with compiled_modules():
+        inside = run(child, lambda said: {"seen": said}).said["seen"]
+    outside = run(child, lambda said: {"seen": said}).said["seen"]
+
+    assert inside[0] is False
+    assert inside[1]
+    assert not Path(inside[1]).exists()
+    assert outside == [True, None]
 
 
 def test_a_child_is_measured() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelscope import schema
 from kernelscope.trace import (
@@ -15,6 +17,7 @@ from kernelscope.trace import (
     Trace,
     distinct,
     is_missing,
+    quantiles,
 )
 from tests import build
 
@@ -99,6 +102,17 @@ def test_distinct_values_are_sorted() -> None:
     assert distinct(np.array([3, 1, 3, 2])).tolist() == [1, 2, 3]
     assert distinct(np.array([7, 7])).tolist() == [7]
     assert distinct(np.array([], dtype=np.int64)).tolist() == []
+
+
+@given(
+    st.lists(st.integers(0, 10**15), min_size=1, max_size=40), st.lists(st.floats(0, 1), max_size=5)
+)
+def test_quantiles_are_those_of_numpy_to_the_last_bit(
+    values: list[int], shares: list[float]
+) -> None:
+    shares += [0.0, 0.05, 0.5, 0.95, 1.0]
+    for column in (np.array(values), np.array(values) / 7):
+        assert quantiles(column, shares) == np.quantile(column, shares).tolist()
 
 
 def test_column_descriptions_say_unit_and_meaning() -> None:

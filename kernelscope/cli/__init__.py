@@ -16,6 +16,7 @@ from importlib import import_module
 import click
 
 from kernelscope._version import __version__
+from kernelscope.cli.process import collect_rarely
 from kernelscope.errors import KernelscopeError, nearest
 from kernelscope.report.printable import printable
 
@@ -81,6 +82,8 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     # BLAS would start a thread for each core when NumPy loads; nothing here multiplies matrices.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if args is None:  # the process is ours alone
+        collect_rarely()
     _open_streams()
     try:
         return _guarded(list(sys.argv[1:] if args is None else args))

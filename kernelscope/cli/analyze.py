@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernelscope.cli.allocator import keep_freed_memory
 from kernelscope.cli.formats import DEFAULT_TABLE, FORMATS, Request, checked, render
 from kernelscope.cli.options import samples, selection
 from kernelscope.cli.output import emit
+from kernelscope.cli.process import keep_freed_memory
 from kernelscope.cli.progress import progress
 
 if TYPE_CHECKING:

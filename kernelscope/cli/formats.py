@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -191,6 +190,8 @@ def _description(database: Path) -> Path:
 
 
 def _write_sqlite(analysis: Analysis, target: Path) -> None:
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - and what compresses files with it
+
     from kernelscope.report import to_sqlite  # noqa: PLC0415
 
     # Whoever finds the file finds it whole. A folder of its own, in the same file system, holds

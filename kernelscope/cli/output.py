@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -109,7 +108,9 @@ def width() -> int:
     if wanted.isdecimal() and int(wanted):
         columns = int(wanted)
     elif sys.stdout.isatty():
-        columns = shutil.get_terminal_size().columns
+        from shutil import get_terminal_size  # noqa: PLC0415 - for terminals only
+
+        columns = get_terminal_size().columns
     else:
         columns = PIPED_WIDTH
     return min(max(columns, NARROWEST), WIDEST)

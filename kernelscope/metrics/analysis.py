@@ -141,28 +141,27 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     launches = launch_times(chosen)
     marked = mark_iterations(chosen, iteration, launches)
     window = chosen_window(chosen, marked, between, only, within)
-    attribution = attribute(chosen, family=marked.family if marked.from_ranges else None)
+    family = marked.family if marked.from_ranges else None
+    attribution = attribute(chosen, family=family, launches=launches)
     steps = iterations(
         chosen,
         window,
         marked=marked,
         launches=launches,
-        attribution=attribution.kernels.iteration if attribution.family else None,
-        graph_attribution=attribution.graphs.iteration if attribution.family else None,
+        owners=(attribution.kernels.iteration, attribution.graphs.iteration) if family else None,
         batch_size=batch_size,
         ranks=ranks,
         cross_check=cross_check,
     )
-    folded = _too_many_paths(chosen, attribution)
-    tables = {"iterations": steps.rows}
-    tables |= _range_tables(chosen, window, attribution, folded=folded)
-    del launches, attribution  # as large as the trace
+    tables, notes = _range_tables(chosen, window, attribution)
+    del attribution  # as large as the trace
+    tables["iterations"] = steps.rows
+    tables["health"] = health(chosen, whole_trace=trace, found_elsewhere=notes, launches=launches)
+    del launches
     tables |= {name: metric(chosen, window) for name, metric in METRICS.items()}
     tables |= _device_tables(trace, chosen, window)
     summed = range_checks(chosen, window, tables["ranges"], tables["unattributed"])
     tables["checks"] = stacked(tables["checks"], summed)
-    notes = [_folded_ranges()] if folded else []
-    tables["health"] = health(chosen, whole_trace=trace, found_elsewhere=notes)
     return Analysis(trace.capture, window, tables, steps.summary)
 
 
@@ -185,14 +184,6 @@ def chosen_window(
     return whole(trace) if within is None else window_of_range(trace, within)
 
 
-def _too_many_paths(trace: Trace, attribution: Attribution) -> bool:
-    """Return whether raw names would make more rows of ranges than anybody can use."""
-    return (
-        len(trace.ranges) > MAX_RAW_PATHS
-        and len(range_paths(trace.ranges, attribution.enclosed.nesting)) > MAX_RAW_PATHS
-    )
-
-
 def _folded_ranges() -> Finding:
     return Finding(
         "ranges_folded",
@@ -204,17 +195,24 @@ def _folded_ranges() -> Finding:
 
 
 def _range_tables(
-    trace: Trace, window: Window, attribution: Attribution, *, folded: bool
-) -> dict[str, Table]:
-    some = len(trace.ranges) > 0
-    measured = measure_ranges(trace, window, attribution=attribution) if some else None
-    shared: dict[str, Any] = {"attribution": attribution, "measured": measured}
-    return {
-        "ranges": ranges(trace, window, folded=folded, **shared),
+    trace: Trace, window: Window, attribution: Attribution
+) -> tuple[dict[str, Table], list[Finding]]:
+    """Return what ranges took, and a note where raw paths are more than anybody can use."""
+    shared: dict[str, Any] = {"attribution": attribution}
+    paths, folded = None, False
+    if len(trace.ranges):
+        nesting = attribution.enclosed.nesting
+        paths = range_paths(trace.ranges, nesting)
+        folded = len(paths) > MAX_RAW_PATHS
+        paths = range_paths(trace.ranges, nesting, folded=True) if folded else paths
+        shared["measured"] = measure_ranges(trace, window, attribution=attribution)
+    tables = {
+        "ranges": ranges(trace, window, paths=paths, folded=folded, **shared),
         "ranges_by_name": ranges_by_name(trace, window, folded=folded, **shared),
         "unattributed": unattributed(trace, window, attribution=attribution),
         "graph_kernels": graph_kernels(trace, window, attribution=attribution),
     }
+    return tables, [_folded_ranges()] if folded else []
 
 
 def _device_tables(trace: Trace, chosen: Trace, window: Window) -> dict[str, Table]:

@@ -23,6 +23,7 @@ from kernelscope.metrics.enclosing import Enclosed, enclosed
 from kernelscope.metrics.grouping import group
 from kernelscope.metrics.inheritance import NONE, Inheritance, inheritance, no_inheritance
 from kernelscope.metrics.iteration_family import IterationFamily
+from kernelscope.metrics.launch_times import LaunchTimes
 from kernelscope.metrics.launching import Launching
 from kernelscope.trace import Table, Trace
 
@@ -54,7 +55,7 @@ REASONS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attributed:
-    """What each of n kernels, or of n copies, belongs to.
+    """What each of n kernels, copies or opaque graphs belongs to: what its call does.
 
     Attributes
     ----------
@@ -62,23 +63,44 @@ class Attributed:
         Number of its launching call (see :class:`Launching`); −1 where there is none.
     launch : ndarray of int32, shape (n,)
         The same as a row of ``trace.api_calls``.
-    how : ndarray of int8, shape (n,)
-        Index into `HOW`. With an iteration family, how it belongs to its *iteration*; without,
-        whether any range holds it.
-    iteration : ndarray of int32, shape (n,)
-        Index of its iteration in the family; −1 for none.
-    phase : ndarray of int32, shape (n,)
-        Row in ``trace.ranges`` of the part of the iteration that it belongs to; −1 for none.
-    reason : ndarray of int8, shape (n,)
-        Index into `REASONS`: why `how` is ``none``.
+    around : Enclosed
+        The ranges around each call.
+    given : Inheritance
+        The iteration of each call.
     """
 
     call: Int32s
     launch: Int32s
-    how: Int8s
-    iteration: Int32s
-    phase: Int32s
-    reason: Int8s
+    around: Enclosed
+    given: Inheritance
+
+    @property
+    def how(self) -> Int8s:
+        """Index into `HOW`, shape (n,).
+
+        With an iteration family, how the work belongs to its *iteration*; without, whether any
+        range holds it.
+        """
+        return self._of_call(self.given.how, NONE)
+
+    @property
+    def iteration(self) -> Int32s:
+        """Index of the iteration in the family, shape (n,); −1 for none."""
+        return self._of_call(self.given.iteration, -1)
+
+    @property
+    def phase(self) -> Int32s:
+        """Row in ``trace.ranges`` of the part of the iteration, shape (n,); −1 for none."""
+        return self._of_call(self.given.phase, -1)
+
+    @property
+    def reason(self) -> Int8s:
+        """Index into `REASONS`, shape (n,): why `how` is ``none``."""
+        reason = _reasons(self.around.trace.ranges, self.around.calls, self.given)
+        return self._of_call(reason, REASONS.index("no_launch_row"))
+
+    def _of_call(self, values: npt.NDArray[Any], default: int) -> npt.NDArray[Any]:
+        return np.append(values, values.dtype.type(default))[self.call]  # −1: the last place
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,13 +127,14 @@ class Attribution:
     graphs: Attributed
 
 
-def attribute(
+def attribute(  # noqa: PLR0913 - what is at hand already
     trace: Trace,
     *,
     family: IterationFamily | None = None,
     phases: bool = True,
     strict: bool = False,
     process_ranges: bool = False,
+    launches: LaunchTimes | None = None,
 ) -> Attribution:
     """Which ranges and which iteration does each kernel, copy and opaque graph belong to?
 
@@ -129,6 +152,8 @@ def attribute(
         unit belong nowhere: nsys projects kernels, copies and memsets.
     process_ranges : bool
         Start/end ranges hold the launches of every thread of their process.
+    launches : LaunchTimes, optional
+        Of the same trace, where the caller has them already.
 
     Raises
     ------
@@ -137,16 +162,16 @@ def attribute(
     """
     if strict and (family is not None or process_ranges):
         raise ValueError("nsys knows neither iterations nor ranges of a whole process")
-    around = enclosed(trace, strict=strict, process_ranges=process_ranges)
+    around = enclosed(trace, strict=strict, process_ranges=process_ranges, launches=launches)
     given = no_inheritance(around) if family is None else inheritance(around, family, phases=phases)
-    calls, reason = around.calls, _reasons(trace.ranges, around.calls, given)
+    calls = around.calls
     return Attribution(
         enclosed=around,
         family=family,
         inheritance=given,
-        kernels=_attributed(calls.kernel_call, calls.kernel_row, given, reason),
-        copies=_attributed(calls.copy_call, calls.copy_row, given, reason),
-        graphs=_attributed(calls.graph_call, calls.graph_row, given, reason),
+        kernels=Attributed(calls.kernel_call, calls.kernel_row, around, given),
+        copies=Attributed(calls.copy_call, calls.copy_row, around, given),
+        graphs=Attributed(calls.graph_call, calls.graph_row, around, given),
     )
 
 
@@ -170,17 +195,3 @@ def place_reasons(ranges: Table, calls: Launching) -> Int8s:
         else:
             reason[part] = REASONS.index("no_range_on_thread")
     return reason
-
-
-def _attributed(call: Int32s, launch: Int32s, given: Inheritance, reason: Int8s) -> Attributed:
-    def of_call(values: npt.NDArray[Any], default: int) -> npt.NDArray[Any]:
-        return np.append(values, values.dtype.type(default))[call]  # −1: the last place
-
-    return Attributed(
-        call=call,
-        launch=launch,
-        how=of_call(given.how, NONE),
-        iteration=of_call(given.iteration, -1),
-        phase=of_call(given.phase, -1),
-        reason=of_call(reason, REASONS.index("no_launch_row")),
-    )

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.containment import Intervals, Slices, containment
+from kernelscope.metrics.launch_times import LaunchTimes
 from kernelscope.metrics.launching import Launching, launching
 from kernelscope.metrics.nesting import Nesting, nesting, style_is
 from kernelscope.trace import Table, Trace, is_missing
@@ -55,9 +56,15 @@ class Enclosed:
     ranged: Bools
 
 
-def enclosed(trace: Trace, *, strict: bool = False, process_ranges: bool = False) -> Enclosed:
+def enclosed(
+    trace: Trace,
+    *,
+    strict: bool = False,
+    process_ranges: bool = False,
+    launches: LaunchTimes | None = None,
+) -> Enclosed:
     """Which ranges was each launching call made in?"""
-    nest, calls = nesting(trace.ranges), launching(trace, opaque=not strict)
+    nest, calls = nesting(trace.ranges), launching(trace, launches, opaque=not strict)
     innermost = _innermost(nest, trace.ranges, calls, strict)
     overlapping = _overlapping(nest, trace.ranges, strict)
     held = held_calls(

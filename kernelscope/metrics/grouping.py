@@ -94,11 +94,7 @@ def grouped(columns: Sequence[Array]) -> tuple[Int32s, list[Array]]:
     if len(columns) == 1:
         codes, values = _number(columns[0])
         return codes, [values]
-    low = [int(column.min()) if len(column) else 0 for column in columns]
-    span = [
-        int(column.max()) - least + 1 if len(column) else 1
-        for column, least in zip(columns, low, strict=True)
-    ]
+    low, span = zip(*map(_extent, columns), strict=True)
     total = 1
     for width in span:
         total *= width
@@ -115,6 +111,15 @@ def grouped(columns: Sequence[Array]) -> tuple[Int32s, list[Array]]:
             key -= least
     groups, keys = _number(key)
     return groups, _unpacked(keys, low, span, columns)
+
+
+def _extent(column: Array) -> tuple[int, int]:
+    """Return the least value, and how many integers there are from it to the greatest."""
+    if not len(column):
+        return 0, 1
+    few = column[:1] if column.strides == (0,) else column  # one value, broadcast to all rows
+    low = int(few.min())
+    return low, int(few.max()) - low + 1
 
 
 def _unpacked(

@@ -10,11 +10,10 @@ import numpy as np
 from kernelscope import units
 from kernelscope.metrics import results
 from kernelscope.metrics.aggregate import by_total, totals_by_group
-from kernelscope.metrics.api_calls import calls_without_wrappers
 from kernelscope.metrics.device_identity import Identity, Lane, identify, limits_of
 from kernelscope.metrics.device_time import devices
 from kernelscope.metrics.intervals import NO_PIECES, Pieces, overlap, union, unite
-from kernelscope.metrics.launches import launch_rows
+from kernelscope.metrics.launch_times import LaunchTimes, launch_times
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Categorical, ColumnData, Table, Trace, is_missing
 
@@ -55,16 +54,23 @@ class Examined:
         The whole trace.
     lanes : frozenset of (process, ordinal)
         Those of the chosen part.
+    launches : LaunchTimes or None
+        Those of the chosen part, where they were found before.
     """
 
     trace: Trace
     identity: Identity
     everything: Trace
     lanes: frozenset[Lane]
+    launches: LaunchTimes | None
 
 
 def health(
-    trace: Trace, *, whole_trace: Trace | None = None, found_elsewhere: Sequence[Finding] = ()
+    trace: Trace,
+    *,
+    whole_trace: Trace | None = None,
+    found_elsewhere: Sequence[Finding] = (),
+    launches: LaunchTimes | None = None,
 ) -> Table:
     """Can this capture be trusted?
 
@@ -76,6 +82,8 @@ def health(
         What `trace` is a part of: other processes on its GPUs are looked for there.
     found_elsewhere : sequence of Finding
         What other metrics have to say of their figures.
+    launches : LaunchTimes, optional
+        Of `trace`, where the caller has them already.
 
     Returns
     -------
@@ -88,7 +96,7 @@ def health(
     everything = whole_trace or trace
     identity = identify(everything)
     lanes = identity.lanes if everything is trace else identify(trace).lanes
-    examined = Examined(trace, identity, everything, frozenset(lanes))
+    examined = Examined(trace, identity, everything, frozenset(lanes), launches)
     found = [finding for examine in EXAMINATIONS for finding in examine(examined)]
     found += found_elsewhere
     order = {"error": 0, "warning": 1, "info": 2}
@@ -139,8 +147,8 @@ def _launches(examined: Examined) -> Iterator[Finding]:
     trace = examined.trace
     if not len(trace.kernels) or not trace.recorded("api_calls"):
         return
-    calls = calls_without_wrappers(trace.api_calls)
-    rows = launch_rows(trace.kernels, calls)
+    launches = examined.launches or launch_times(trace)
+    rows = launches.call_of_kernel
     start = trace.kernels["start_ns"]
     orphans = int((rows < 0).sum())
     if orphans:
@@ -154,7 +162,7 @@ def _launches(examined: Examined) -> Iterator[Finding]:
         )
         launched = rows >= 0
         rows, start = rows[launched], start[launched]
-    early = calls["start_ns"][rows] - start
+    early = launches.api_calls["start_ns"][rows] - start
     doubtful = int((early > CLOCK_TOLERANCE_NS).sum())
     if doubtful:
         yield Finding(

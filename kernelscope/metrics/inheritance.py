@@ -27,7 +27,7 @@ from kernelscope.metrics.enclosing import Enclosed
 from kernelscope.metrics.iteration_family import IterationFamily, fold
 from kernelscope.metrics.launching import Launching, calls_open_at
 from kernelscope.metrics.library_domains import is_data_pipeline, is_library
-from kernelscope.trace import Table
+from kernelscope.trace import Table, distinct
 
 Bools = npt.NDArray[np.bool_]
 Int8s = npt.NDArray[np.int8]
@@ -197,11 +197,9 @@ def another_thread_annotates(ranges: Table, family: IterationFamily) -> bool:
         & (ranges["process_id"] == family.process_id)
         & (ranges["thread_id"] != family.thread_id)
     )
-    threads, counts = np.unique(ranges["thread_id"][rows], return_counts=True)
-    return any(
-        _apart(ranges, rows[ranges["thread_id"][rows] == thread])
-        for thread in threads[counts >= FEWEST_INSTANCES].tolist()
-    )
+    threads = ranges["thread_id"][rows]
+    several = (rows[threads == thread] for thread in distinct(threads).tolist())
+    return any(len(each) >= FEWEST_INSTANCES and _apart(ranges, each) for each in several)
 
 
 def _apart(ranges: Table, rows: npt.NDArray[Any]) -> bool:

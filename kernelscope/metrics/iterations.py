@@ -45,8 +45,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     window: Window,
     *,
     pattern: str | None = None,
-    attribution: Int32s | None = None,
-    graph_attribution: Int32s | None = None,
+    owners: tuple[Int32s, Int32s] | None = None,
     batch_size: int | None = None,
     ranks: int | None = None,
     cross_check: bool = False,
@@ -64,11 +63,10 @@ def iterations(  # noqa: PLR0913 - what the command line offers
         warm-up or an outlier is decided by the whole trace.
     pattern : str, optional
         Name of the ranges that are the iterations; found where it is not given.
-    attribution : ndarray of int32, shape (kernels,), optional
-        Number of the iteration that launched each kernel, −1 for none. Without it, a kernel
-        belongs to the iteration of its process in whose period its launch call starts.
-    graph_attribution : ndarray of int32, shape (graphs,), optional
-        The same of each graph that was traced as one unit.
+    owners : pair of ndarray of int32, shape (kernels,) and (graphs,), optional
+        Number of the iteration that launched each kernel, and each graph that was traced as one
+        unit; −1 for none. Without it, they belong to the iteration of their process in whose
+        period their launch call starts.
     batch_size, ranks : int, optional
         Samples per iteration and rank, and number of ranks (1), for the throughput. There is
         none of a repeating unit of the kernel sequence, which may be a part of an iteration.
@@ -100,7 +98,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     if family is None:
         return Iterations(_summary(marked, window, trace), Table.empty(ITERATIONS), marked)
     kept = _in_window(family, window, whole(trace))
-    owners = _owners(family, launches, attribution, graph_attribution)
+    owners = owners or _owners(family, launches)
     rows = _rows(trace, marked, family, launches, owners).take(kept)
     check = _sequence_check(trace, family, launches) if cross_check and marked.from_ranges else None
     # Samples per *unit* of the kernel sequence are not known: it may be a layer.
@@ -157,18 +155,11 @@ def _rows(
     return Table.make(ITERATIONS, columns)
 
 
-def _owners(
-    family: IterationFamily,
-    launches: LaunchTimes,
-    kernels: Int32s | None,
-    graphs: Int32s | None,
-) -> tuple[Int32s, Int32s]:
+def _owners(family: IterationFamily, launches: LaunchTimes) -> tuple[Int32s, Int32s]:
     """Return the iteration that launched each kernel, and each opaque graph; −1 for none."""
     return (
-        _iteration_at(family, launches.at, launches.process) if kernels is None else kernels,
-        _iteration_at(family, launches.graph_at, launches.graph_process)
-        if graphs is None
-        else graphs,
+        _iteration_at(family, launches.at, launches.process),
+        _iteration_at(family, launches.graph_at, launches.graph_process),
     )
 
 

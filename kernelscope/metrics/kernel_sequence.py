@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.communication_names import is_communication
-from kernelscope.metrics.grouping import group
-from kernelscope.metrics.intervals import sorting
+from kernelscope.metrics.grouping import begins, group
+from kernelscope.metrics.intervals import sorting, sums_by
 from kernelscope.metrics.iteration_family import IterationFamily
 from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids
 from kernelscope.metrics.range_families import device_span
@@ -137,10 +137,11 @@ def busiest_stream(kernels: Table) -> npt.NDArray[np.intp]:
     groups = group(*(kernels[f"{what}_id"] for what in ("process", "device", "context", "stream")))
     rows = np.arange(len(kernels))
     if groups.codes is not None:
+        time = kernels["end_ns"] - kernels["start_ns"]
         waits = is_communication(kernels.categories("name"))
-        compute = np.append(~waits, True)[kernels["name"]]
-        time = np.where(compute, kernels["end_ns"].astype(np.int64) - kernels["start_ns"], 0)
-        busy = np.bincount(groups.codes, weights=time, minlength=len(groups.keys))
+        if waits.any():
+            time *= np.append(~waits, True)[kernels["name"]]
+        busy = sums_by(groups.codes, time, len(groups.keys))
         rows = np.flatnonzero(groups.codes == int(np.argmax(busy)))
     start = kernels["start_ns"][rows]
     return rows if bool((start[1:] >= start[:-1]).all()) else rows[sorting(start)]
@@ -169,12 +170,10 @@ def _contexts(symbols: UInt64s) -> UInt64s:
 def _units(symbols: UInt64s) -> list[_Unit]:
     """Return the ways to cut the sequence into units, one for each number of units tried."""
     contexts = _contexts(symbols)
-    order = np.argsort(contexts)
-    ordered = contexts[order]
-    new = np.concatenate((np.ones(1, dtype=np.bool_), ordered[1:] != ordered[:-1]))
-    first = np.flatnonzero(new)
-    times = np.diff(np.append(first, len(ordered)))
-    occurs = np.empty(len(ordered), dtype=np.int32)
+    order = _alike_together(contexts)
+    first = np.flatnonzero(begins(contexts[order]))
+    times = np.diff(np.append(first, len(order)))
+    occurs = np.empty(len(order), dtype=np.int32)
     occurs[order] = np.repeat(times, times)  # how often the context of each place occurs
     weight = np.bincount(times)
     weight[:MIN_UNITS] = 0
@@ -189,6 +188,24 @@ def _units(symbols: UInt64s) -> list[_Unit]:
     return list(units.values())
 
 
+def _alike_together(contexts: UInt64s) -> npt.NDArray[np.intp]:
+    """Return an order in which equal contexts stand together.
+
+    The place is written over the last bits of the hash, so that numbers are sorted, not places
+    by numbers, which takes five times as long.
+    """
+    bits = np.uint64(len(contexts).bit_length())
+    key = contexts >> bits
+    key <<= bits
+    key |= np.arange(len(contexts), dtype=np.uint64)
+    key.sort()
+    places = (np.uint64(1) << bits) - np.uint64(1)
+    order = (key & places).view(np.int64)
+    if np.count_nonzero(begins(key >> bits)) == np.count_nonzero(begins(contexts[order])):
+        return order
+    return np.argsort(contexts)  # two contexts differ in their last bits alone
+
+
 def _unit_of(symbols: UInt64s, contexts: UInt64s, places: Int64s, by_chance: float) -> _Unit | None:
     """Cut the sequence at a context that is among `places`; the earliest that cuts it well."""
     best: _Unit | None = None
@@ -200,9 +217,10 @@ def _unit_of(symbols: UInt64s, contexts: UInt64s, places: Int64s, by_chance: flo
         if median(np.abs(gaps - length)) > 0.1 * length:
             continue
         covered = _covered(anchors, length, len(symbols))
-        unit = _Unit(anchors, length, _explained(symbols, anchors, by_chance), covered)
-        if _better(unit, best):
-            best = unit
+        unit = _Unit(anchors, length, 1.0, covered)
+        if _better(unit, best):  # or no share of explained kernels makes it so
+            unit = replace(unit, explained=_explained(symbols, anchors, length, by_chance))
+            best = unit if _better(unit, best) else best
     return best
 
 
@@ -252,27 +270,44 @@ def _better(one: _Unit, other: _Unit | None) -> bool:
     return one.explained * one.coverage > other.explained * other.coverage + 0.001
 
 
-def _explained(symbols: UInt64s, anchors: Int64s, by_chance: float) -> float:
+def _explained(symbols: UInt64s, anchors: Int64s, length: int, by_chance: float) -> float:
     """Return the share of kernels that stand at the same place of the unit before.
 
-    Counted from the beginning of both units or from their ends, so that a kernel more or less
-    in between spoils only itself; and beyond what chance explains where one kernel prevails
-    (Cohen's kappa).
+    Beyond what chance explains where one kernel prevails (Cohen's kappa).
     """
     size = np.diff(anchors)
     if len(size) < 2:
         return 0.0
     pairs = _sampled(size)
-    before, here = size[pairs], size[pairs + 1]
-    pair = np.repeat(np.arange(len(pairs)), here)
-    inside = np.arange(len(pair)) - np.repeat(np.cumsum(here) - here, here)
-    mine = symbols[anchors[pairs + 1][pair] + inside]
-    from_start = anchors[pairs][pair] + inside
-    from_end = from_start + (before - here)[pair]
-    alike = (inside < before[pair]) & (symbols[from_start] == mine)
-    alike |= (from_end >= anchors[pairs][pair]) & (symbols[np.maximum(from_end, 0)] == mine)
-    share = float(np.mean(alike))
+    usual = (size[pairs] == length) & (size[pairs + 1] == length)
+    unit = np.lib.stride_tricks.sliding_window_view(symbols, length)
+    here = anchors[pairs[usual] + 1]
+    alike = int(np.count_nonzero(unit[here] == unit[here - length]))
+    alike += _alike(symbols, anchors, pairs[~usual])
+    share = alike / int(size[pairs + 1].sum())
     return share if by_chance == 1 else (share - by_chance) / (1 - by_chance)
+
+
+def _alike(symbols: UInt64s, anchors: Int64s, pairs: Int64s) -> int:
+    """Return how many kernels stand at the same place of the unit before, of some units.
+
+    Counted from the beginning of both units or from their ends, so that a kernel more or less
+    in between spoils only itself.
+    """
+    before, here = np.diff(anchors)[pairs], np.diff(anchors)[pairs + 1]
+    begin = np.cumsum(here) - here
+
+    def of_each(values: Int64s) -> npt.NDArray[np.int32]:
+        return np.repeat(values.astype(np.int32), here)
+
+    place = np.arange(int(here.sum()), dtype=np.int32)
+    inside = place - of_each(begin)
+    place += of_each(anchors[pairs + 1] - begin)
+    mine = symbols[place]
+    alike = (symbols[place - of_each(before)] == mine) & (inside < of_each(before))
+    place -= of_each(here)  # from behind the sequence where it is negative; not counted there
+    alike |= (symbols[place] == mine) & (inside >= of_each(here - before))
+    return int(np.count_nonzero(alike))
 
 
 def _sampled(size: Int64s) -> Int64s:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.api_calls import calls_without_wrappers
+from kernelscope.metrics.api_calls import rows_without_wrappers
 from kernelscope.metrics.grouping import begins, group
 from kernelscope.metrics.intervals import ordered
 from kernelscope.metrics.launches import launch_rows
 from kernelscope.trace import Array, Table, Trace, distinct, is_missing
 
+Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 UNKNOWN = int(np.iinfo(np.int64).min)
@@ -21,12 +22,17 @@ UNKNOWN = int(np.iinfo(np.int64).min)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaunchTimes:
-    """The launch calls of a trace, of opaque graphs, too, and the call of each kernel.
+    """The launch calls of a trace, and the call of each kernel, copy and opaque graph.
 
     Attributes
     ----------
-    call_of_kernel : ndarray of int32, shape (kernels,)
-        Row in the calls without wrappers; −1 where no call was recorded.
+    api_calls : Table
+        The CUDA calls proper: those of the trace without call-chain wrappers.
+    own : ndarray of int or None
+        Their rows in ``trace.api_calls``; None where they are all.
+    call_of_kernel, call_of_copy, call_of_graph : ndarray of int32
+        Row in `api_calls` for each row of ``trace.kernels``, ``trace.copies`` and
+        ``trace.graphs``; −1 where no call was recorded.
     at : ndarray of int64, shape (kernels,)
         When the call that launched each kernel started; where there is none, the start of the
         execution stands in for it.
@@ -35,13 +41,17 @@ class LaunchTimes:
     graph_at, graph_process : ndarray of int64, shape (graphs,)
         The same of each graph that was traced as one unit.
     calls : dict of int to ndarray of int64
-        Process → starts of its launch calls, sorted; of its executions, where the capture holds
-        none of its calls.
+        Process → starts of its calls that launched kernels or graphs, sorted; of its executions,
+        where the capture holds none of its calls.
     threads : frozenset of (process, thread)
-        The threads that launched anything.
+        The threads that launched any.
     """
 
-    call_of_kernel: npt.NDArray[np.int32]
+    api_calls: Table
+    own: npt.NDArray[np.intp] | None
+    call_of_kernel: Int32s
+    call_of_copy: Int32s
+    call_of_graph: Int32s
     at: Int64s
     process: Int64s
     graph_at: Int64s
@@ -51,34 +61,46 @@ class LaunchTimes:
 
 
 def launch_times(trace: Trace) -> LaunchTimes:
-    """Find out when, and where, each kernel and each opaque graph of `trace` was launched."""
-    calls = calls_without_wrappers(trace.api_calls)
-    launched = np.zeros(len(calls), dtype=np.bool_)
-    rows, at, process = _launched(trace.kernels, calls, launched)
-    _, graph_at, graph_process = _launched(trace.graphs, calls, launched)
+    """Which call launched each kernel, copy and opaque graph of `trace`, when, and where?"""
+    own = rows_without_wrappers(trace.api_calls)
+    calls = trace.api_calls if own is None else trace.api_calls.take(own)
+    of_kernel, of_copy, of_graph = (
+        launch_rows(work, calls) for work in (trace.kernels, trace.copies, trace.graphs)
+    )
+    launched = marked_rows(len(calls), of_kernel, of_graph)
     callers, threads, starts = (
         calls[name] if launched.all() else calls[name][launched]
         for name in ("process_id", "thread_id", "start_ns")
     )
+    at, process = _times(trace.kernels, of_kernel, calls), ids(trace.kernels["process_id"])
+    graph_at, graph_process = _times(trace.graphs, of_graph, calls), ids(trace.graphs["process_id"])
     by_process = _times_by(callers, starts)
     active = {*distinct(process).tolist(), *distinct(graph_process).tolist()}
     if any(each not in by_process for each in active):
         work = np.concatenate([process, graph_process]), np.concatenate([at, graph_at])
         by_process = _times_by(*work) | by_process
-    pairs = _pairs(callers, threads)
-    return LaunchTimes(rows, at, process, graph_at, graph_process, by_process, pairs)
+    return LaunchTimes(
+        calls, own, of_kernel, of_copy, of_graph, at, process, graph_at, graph_process, by_process,
+        _pairs(callers, threads),
+    )  # fmt: skip
 
 
-def _launched(
-    work: Table, calls: Table, launched: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.int32], Int64s, Int64s]:
-    """Return call, time and process of each launch, and mark those calls in `launched`."""
-    rows = launch_rows(work, calls)
-    at = work["start_ns"].astype(np.int64)
+def marked_rows(count: int, *rows: Int32s) -> npt.NDArray[np.bool_]:
+    """Return which of `count` calls are among `rows`, in which −1 stands for none."""
+    marked = np.zeros(count + 1, dtype=np.bool_)  # the spare last place stands for −1
+    for some in rows:
+        marked[some] = True
+    return marked[:-1]
+
+
+def _times(work: Table, rows: Int32s, calls: Table) -> Int64s:
+    """Return when each launch was called; where that is not known, when the work began."""
     found = rows >= 0
-    launched[rows[found]] = True
+    if found.all():
+        return np.asarray(calls["start_ns"][rows])
+    at = work["start_ns"].copy()
     at[found] = calls["start_ns"][rows[found]]
-    return rows, at, ids(work["process_id"])
+    return at
 
 
 def _pairs(processes: Array, threads: Array) -> frozenset[tuple[int, int]]:
@@ -105,6 +127,8 @@ def ids(column: Array) -> Int64s:
     """Return a column of ids as int64, with `UNKNOWN` where missing, however it is stored."""
     if column.dtype == np.int64:
         return column
+    if len(column) and column.strides == (0,):  # one value, broadcast to all rows
+        return np.broadcast_to(ids(column[:1].copy()), column.shape)
     wide = column.astype(np.int64)
     wide[is_missing(column)] = UNKNOWN
     return wide

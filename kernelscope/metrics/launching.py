@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.api_calls import rows_without_wrappers
 from kernelscope.metrics.grouping import Key, begins, group
 from kernelscope.metrics.intervals import sorting
-from kernelscope.metrics.launches import launch_rows
+from kernelscope.metrics.launch_times import LaunchTimes, launch_times, marked_rows
 from kernelscope.metrics.runs import expanded
 from kernelscope.trace import Table, Trace, is_missing
 
@@ -61,37 +60,45 @@ class Launching:
         return len(self.rows)
 
 
-def launching(trace: Trace, *, opaque: bool = True) -> Launching:
+def launching(
+    trace: Trace, launches: LaunchTimes | None = None, *, opaque: bool = True
+) -> Launching:
     """Which calls launched work?
 
     Call-chain wrappers are left out: they stand around calls that are rows themselves. So are
     the launches of graphs traced as one unit where `opaque` is not set, as in ``nsys stats``.
     """
-    own = rows_without_wrappers(trace.api_calls)
-    calls = trace.api_calls if own is None else trace.api_calls.take(own)
-    launched_by = [launch_rows(work, calls) for work in (trace.kernels, trace.copies, trace.graphs)]
-    if not opaque:
-        launched_by[2][:] = -1
-    launches = np.zeros(len(calls), dtype=np.bool_)
-    for by in launched_by:
-        launches[by[by >= 0]] = True
-    keys, parts = _by_thread(calls, np.flatnonzero(launches))
+    launches = launches or launch_times(trace)
+    calls, own = launches.api_calls, launches.own
+    of_graph = launches.call_of_graph
+    launched_by = [
+        launches.call_of_kernel,
+        launches.call_of_copy,
+        of_graph if opaque else np.full_like(of_graph, -1),
+    ]
+    keys, parts = _by_thread(calls, np.flatnonzero(marked_rows(len(calls), *launched_by)))
     parts = [_by_start(part, calls["start_ns"]) for part in parts]
     ordered = np.concatenate([np.empty(0, dtype=np.int32), *parts])
     bounds = np.cumsum([0, *(len(part) for part in parts)]).tolist()
     number = np.full(len(calls) + 1, -1, dtype=np.int32)  # the spare last place stands for −1
     number[ordered] = np.arange(len(ordered), dtype=np.int32)
+    kernel_call, copy_call, graph_call = (number[by] for by in launched_by)
     kernel_row, copy_row, graph_row = (_outside(by, own) for by in launched_by)
-    start = calls["start_ns"][ordered].astype(np.int64, copy=False)
     return Launching(
         rows=_outside(ordered, own),
-        start=start,
-        end=calls["end_ns"][ordered].astype(np.int64, copy=False),
-        graph=_graph_launches(trace, calls, launched_by)[ordered],
+        start=calls["start_ns"][ordered],
+        end=calls["end_ns"][ordered],
+        graph=_graph_launches(calls, ordered)
+        | marked_rows(
+            len(ordered),
+            _of_nodes(trace.kernels, kernel_call),
+            _of_nodes(trace.copies, copy_call),
+            graph_call,
+        ),
         threads={key: slice(*pair) for key, pair in zip(keys, pairwise(bounds), strict=True)},
-        kernel_call=number[launched_by[0]],
-        copy_call=number[launched_by[1]],
-        graph_call=number[launched_by[2]],
+        kernel_call=kernel_call,
+        copy_call=copy_call,
+        graph_call=graph_call,
         kernel_row=kernel_row,
         copy_row=copy_row,
         graph_row=graph_row,
@@ -129,15 +136,15 @@ def _by_start(rows: Int32s, start: npt.NDArray[Any]) -> Int32s:
     return rows if in_order else rows[sorting(times)]
 
 
-def _graph_launches(trace: Trace, calls: Table, launched_by: list[Int32s]) -> Bools:
-    """Return which calls launch a CUDA graph: by name, or because one or its nodes came of them."""
+def _graph_launches(calls: Table, rows: Int32s) -> Bools:
+    """Return which calls launch a CUDA graph by their names."""
     table = [text.startswith(GRAPH_LAUNCHES) for text in calls.categories("name")] + [False]
-    graph = np.array(table, dtype=np.bool_)[calls["name"]]
-    *nodes_by, whole_by = launched_by
-    for work, by in zip((trace.kernels, trace.copies), nodes_by, strict=True):
-        graph[by[(by >= 0) & ~is_missing(work["graph_node_id"])]] = True
-    graph[whole_by[whole_by >= 0]] = True
-    return graph
+    return np.array(table, dtype=np.bool_)[calls["name"][rows]]
+
+
+def _of_nodes(work: Table, call: Int32s) -> Int32s:
+    """Return the calls that launched the nodes of graphs."""
+    return call[np.flatnonzero(~is_missing(work["graph_node_id"]))]
 
 
 def calls_open_at(calls: Table, process: int | None, thread: int | None, times: Int64s) -> Bools:

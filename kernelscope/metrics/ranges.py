@@ -47,12 +47,13 @@ def measure(
     return measure_ranges(attribution or attribute(trace), _bounds(trace, window))
 
 
-def ranges(
+def ranges(  # noqa: PLR0913 - what is at hand already
     trace: Trace,
     window: Window | None = None,
     *,
     attribution: Attribution | None = None,
     measured: MeasuredRanges | None = None,
+    paths: Paths | None = None,
     folded: bool = False,
 ) -> Table:
     """Which parts of the program take the device's time?
@@ -69,6 +70,8 @@ def ranges(
         and phases include what they inherit.
     measured : MeasuredRanges, optional
         What :func:`measure` returned of the same attribution and window.
+    paths : Paths, optional
+        What :func:`range_paths` returned of the same trace, folded or not.
     folded : bool
         Whether digits in names are folded: ``step 1`` and ``step 2`` are one row ``step #``.
 
@@ -92,7 +95,7 @@ def ranges(
     window = _bounds(trace, window)
     if not len(trace.ranges):
         return Table.empty(results.RANGES)
-    paths = range_paths(trace.ranges, attribution.enclosed.nesting, folded=folded)
+    paths = paths or range_paths(trace.ranges, attribution.enclosed.nesting, folded=folded)
     measured = measured or measure_ranges(attribution, window)
     columns = _path_columns(trace, paths)
     columns |= _figures(attribution, window, measured, paths.of_range, len(paths))

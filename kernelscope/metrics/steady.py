@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.trace import median
+from kernelscope.trace import median, quantiles
 
 Bools = npt.NDArray[np.bool_]
 
@@ -140,7 +140,7 @@ def figures(periods: npt.NDArray[Any]) -> SteadyFigures:
     """Return count, median, p5, p95 and mean of periods, shape (n,)."""
     if not len(periods):
         return SteadyFigures(0, None, None, None, None)
-    middle, low, high = (float(q) for q in np.quantile(periods, (0.5, 0.05, 0.95)))
+    middle, low, high = quantiles(periods, (0.5, 0.05, 0.95))
     return SteadyFigures(len(periods), middle, low, high, float(np.mean(periods)))
 
 

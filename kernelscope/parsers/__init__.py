@@ -17,7 +17,6 @@ from types import ModuleType
 from kernelscope.errors import DamagedFileError, NotATraceError, TraceFileError
 from kernelscope.parsers import nsys, sniff
 from kernelscope.parsers.btree_pages import Stamp, pending_write
-from kernelscope.parsers.nsys_report import exported
 from kernelscope.parsers.sqlite import SqliteFile
 from kernelscope.parsers.sqlite_log import settled
 from kernelscope.trace import Trace
@@ -60,6 +59,8 @@ def read(path: str | PathLike[str]) -> Trace:
 
 
 def _parse_report(report: Path) -> Trace:
+    from kernelscope.parsers.nsys_report import exported  # noqa: PLC0415 - it runs a program
+
     with exported(report) as database:
         trace = _in_place_of(_parse, database, f"what nsys exported of {report}")
     return replace(trace, capture=replace(trace.capture, file=str(report)))

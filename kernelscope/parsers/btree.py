@@ -26,13 +26,12 @@ import numpy.typing as npt
 
 from kernelscope.parsers.btree_pages import (
     Pages,
-    Positions,
     Stamp,
     Unsupported,
     leaves,
     pending_write,
 )
-from kernelscope.parsers.btree_records import Cells, Field, chunks, fetch, fields
+from kernelscope.parsers.btree_records import Cells, Field, Values, chunks, fields
 from kernelscope.parsers.btree_text import encode
 from kernelscope.parsers.columns import ColumnBuilder, MixedKindsError, RawColumn, affinity
 
@@ -203,6 +202,7 @@ def _take(
 ) -> None:
     """Add the rows of one chunk to every column."""
     found = fields(cells, {each.place for each in columns.values() if not each.is_rowid})
+    values = Values(cells, found.values())
     for name, column in columns.items():
         builder = builders[name]
         if column.is_rowid:
@@ -222,7 +222,7 @@ def _take(
                     raise Unsupported("text that is not in UTF-8")
                 _take_text(cells, field, builder)
             else:
-                _take_numbers(cells, field, builder, column.declared == "REAL")
+                _take_numbers(values, field, builder, column.declared == "REAL")
         except MixedKindsError:
             raise Unsupported("a column of both text and numbers") from None
 
@@ -244,11 +244,11 @@ def _take_text(cells: Cells, field: Field, builder: ColumnBuilder) -> None:
     text.add(codes, len(cells))
 
 
-def _take_numbers(cells: Cells, field: Field, builder: ColumnBuilder, real: bool) -> None:
+def _take_numbers(values: Values, field: Field, builder: ColumnBuilder, real: bool) -> None:
     numbers = builder.numbers()
     serial, lowest, highest = field.serial, field.lowest, field.highest
     if lowest == highest and lowest in (8, 9) and not real:
-        numbers.repeat(lowest - 8, len(cells))
+        numbers.repeat(lowest - 8, len(field.before))
         return
     null = serial <= 0 if isinstance(serial, np.ndarray) and lowest <= 0 else None
     is_float = serial == _FLOAT
@@ -257,42 +257,38 @@ def _take_numbers(cells: Cells, field: Field, builder: ColumnBuilder, real: bool
         raise Unsupported("a column of both integers and floats")
     if not real and numbers.dtype is not None and (numbers.dtype.kind == "f") != floats:
         raise Unsupported("a column of both integers and floats")
-    values: npt.NDArray[Any]
+    read: npt.NDArray[Any]
     if not floats:
-        values = _integers(cells, field)
+        read = _integers(values, field)
     elif isinstance(serial, int):
-        values = _floats(cells, field.at)
+        read = _floats(values, field)
     else:
-        values = np.where(is_float, _floats(cells, field.at), _integers(cells, field))
-        values[serial <= 0] = 0
-    if floats and np.isnan(values).any():
+        read = np.where(is_float, _floats(values, field), _integers(values, field))
+        read[serial <= 0] = 0
+    if floats and np.isnan(read).any():
         raise Unsupported("a float that is not a number")  # SQLite reads it as NULL
-    numbers.add(values.astype(np.float64, copy=False) if real else values, null)
+    numbers.add(read.astype(np.float64, copy=False) if real else read, null)
 
 
-def _floats(cells: Cells, at: Positions) -> npt.NDArray[np.float64]:
-    return fetch(cells.data, at, 8).view(">f8")[:, 0].astype(np.float64)
+def _floats(values: Values, field: Field) -> npt.NDArray[np.float64]:
+    return values.numbers(field, 8, kind="f").astype(np.float64)
 
 
-def _integers(cells: Cells, field: Field) -> npt.NDArray[np.signedinteger[Any]]:
+def _integers(values: Values, field: Field) -> npt.NDArray[np.signedinteger[Any]]:
     """Fetch integers of 0 to 8 bytes, in as narrow a type as holds the widest.
 
     As many bytes as that are fetched from the value on, and shifted right by what is too much.
     What has no bytes gives 0, or 1 where the serial type says so.
     """
-    serial, at = field.serial, field.at
+    serial = field.serial
     if isinstance(serial, int) and serial >= 8:
-        return np.full(len(cells), serial - 8, np.int8)
+        return np.full(len(field.before), serial - 8, np.int8)
     widest = int(_WIDTH[field.highest] if field.highest < 8 else np.max(_WIDTH.take(serial)))
-    values: npt.NDArray[np.signedinteger[Any]]
-    if widest <= 1:
-        values = cells.data[at].view(np.int8)
-    else:
-        item = 4 if widest <= 4 else 8
-        fetched = fetch(cells.data, at, item).view(f">i{item}")[:, 0]
-        values = fetched.astype(f"i{item}")
-        values >>= _SHIFT[item].take(serial)
+    item = 1 if widest <= 1 else 4 if widest <= 4 else 8
+    read: npt.NDArray[np.signedinteger[Any]] = values.numbers(field, item).astype(f"i{item}")
+    if item > 1:
+        read >>= _SHIFT[item].take(serial)
     if field.lowest <= 0 or field.highest >= 8:
-        np.putmask(values, _WIDTH.take(serial) == 0, 0)
-        values += np.equal(serial, 9)
-    return values
+        np.putmask(read, _WIDTH.take(serial) == 0, 0)
+        read += np.equal(serial, 9)
+    return read

@@ -26,7 +26,7 @@ of its continuation bits, compared in full.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,9 @@ Serial = int | npt.NDArray[Any]
 
 CHUNK_BYTES = 1 << 22  # pages and what is computed of them; larger leaves the processor's caches
 _BYTES_PER_ROW = 64  # what the computing takes for each row, roughly
+_TOGETHER = 128  # bytes of a row that are fetched at once, or a few more
+_LARGEST = 8
+_VARINTS, _WIDEST = 18, 120  # payload size and rowid; bytes of a row that are fetched with them
 _ROOM = 256  # behind a chunk's last page, so that fetching the longest header stays inside
 _LONGEST_HEADER = 127
 _MOST_SHAPES = 64
@@ -82,6 +85,8 @@ class Cells:
         The pages, one after the other, with room behind. Holds until the next chunk is taken.
     record : ndarray of intp, shape (rows,)
         Where in `data` each row's record begins.
+    head : ndarray of uint8, shape (rows, some)
+        The bytes from there on; behind a shorter record, those of another.
     payload : ndarray of int64, shape (rows,)
         Bytes of the record.
     stop : ndarray of intp, shape (rows,)
@@ -96,6 +101,7 @@ class Cells:
 
     data: Bytes
     record: Positions
+    head: Bytes
     payload: npt.NDArray[np.int64]
     stop: Positions
     overflows: bool
@@ -141,18 +147,25 @@ def chunks(pages: Pages, numbers: Positions, *, rowids: bool) -> Iterator[Cells]
 
 def _cells(pages: Pages, data: Bytes, block: Bytes, counts: Positions, rowids: bool) -> Cells:
     cell, page_end = _pointers(block, counts, pages.usable)
-    start = fetch(data, cell, 16)
-    payload, taken = _varint(start)
-    # Records are mostly of a size: then the rowid begins at the same place in all.
-    rest = start[:, taken:] if isinstance(taken, int) and taken <= 7 else None
-    rest = fetch(data, cell + taken, 9) if rest is None else rest
+    row = fetch(data, cell, _width(block, counts))
+    payload, taken = _varint(row)
+    # Records are mostly of a size: then rowids and records begin at the same places in all rows.
+    rest = row[:, taken:] if isinstance(taken, int) else fetch(data, cell + taken, 9)
     rowid, length = _varint(rest, value=rowids)
     record = cell + taken + length
+    begins = taken + length
+    head = row[:, begins:] if isinstance(begins, int) else fetch(data, record, row.shape[1])
     local, overflows = _local_bytes(payload, pages.usable)
     stop = record + local
     if (stop > page_end).any():
         raise Unsupported("a row that goes past the end of its page")
-    return Cells(data, record, payload, stop, overflows, rowid, len(block))
+    return Cells(data, record, head, payload, stop, overflows, rowid, len(block))
+
+
+def _width(block: Bytes, counts: Positions) -> int:
+    """Return how many bytes hold most rows of a chunk."""
+    usual = block.size // int(counts.sum())
+    return min(max(usual, _VARINTS), _WIDEST) // 8 * 8 + 16
 
 
 def _pointers(block: Bytes, counts: Positions, usable: int) -> tuple[Positions, Positions]:
@@ -233,23 +246,72 @@ class Field:
     ----------
     serial : int, or ndarray of int, shape (rows,)
         Serial types; one number if all rows have the same.
-    at : ndarray of intp, shape (rows,)
-        Where in the chunk's data the values begin.
+    before : ndarray of intp, shape (rows,)
+        A place in the chunk's data before each value; fields may share the array itself.
+    offset : int
+        How many bytes behind it the values begin.
     lowest, highest : int
         The least and the greatest serial type.
     """
 
     serial: Serial
-    at: Positions
+    before: Positions
+    offset: int
     lowest: int
     highest: int
 
     @classmethod
-    def of(cls, serial: Serial, at: Positions) -> Field:
+    def of(cls, serial: Serial, before: Positions, offset: int = 0) -> Field:
         """Return the field of these serial types."""
         if isinstance(serial, int):
-            return cls(serial, at, serial, serial)
-        return cls(serial, at, int(serial.min()), int(serial.max()))
+            return cls(serial, before, offset, serial, serial)
+        return cls(serial, before, offset, int(serial.min()), int(serial.max()))
+
+    @property
+    def at(self) -> Positions:
+        """Where in the chunk's data the values begin, shape (rows,)."""
+        return self.before + self.offset
+
+
+class Values:
+    """The values of a chunk's fields, as bytes.
+
+    To fetch a hundred bytes of each row costs little more than to fetch one, so fields that lie
+    at one distance from each other in all rows are fetched together.
+
+    Parameters
+    ----------
+    cells : Cells
+        The chunk.
+    wanted : iterable of Field
+        Those that will be asked for.
+    """
+
+    def __init__(self, cells: Cells, wanted: Iterable[Field]) -> None:
+        self._cells = cells
+        self._offsets: dict[tuple[int, int], list[int]] = {}
+        self._blocks: dict[tuple[int, int], Bytes] = {}
+        for field in wanted:
+            self._offsets.setdefault(_neighbours(field), []).append(field.offset)
+
+    def numbers(self, field: Field, size: int, *, kind: str = "i") -> npt.NDArray[Any]:
+        """Return big-endian numbers of `size` bytes from where a field begins, not yet copied."""
+        where = _neighbours(field)
+        first, last = min(self._offsets[where]), max(self._offsets[where]) + _LARGEST
+        if where not in self._blocks:
+            inside = field.before is self._cells.record and last <= self._cells.head.shape[1]
+            self._blocks[where] = (
+                self._cells.head[:, first:last]
+                if inside
+                else fetch(self._cells.data, field.before + first, last - first)
+            )
+        numbers = self._blocks[where][:, field.offset - first :][:, :size]
+        return numbers.view(f">{kind}{size}")[:, 0]
+
+
+def _neighbours(field: Field) -> tuple[int, int]:
+    """Return what the fields share that are fetched together."""
+    return id(field.before), field.offset // _TOGETHER
 
 
 def fields(cells: Cells, wanted: Collection[int]) -> dict[int, Field]:
@@ -273,13 +335,17 @@ def fields(cells: Cells, wanted: Collection[int]) -> dict[int, Field]:
     Unsupported
         If a header's sizes do not add up to the payload, or anything else is odd.
     """
-    sizes = cells.data[cells.record]
+    sizes = cells.head[:, 0]
     longest = int(sizes.max())
     if longest > _LONGEST_HEADER:
         raise Unsupported("a record header of more than 127 bytes")
     if sizes.min() < 2 or (cells.record + sizes > cells.stop).any():
         raise Unsupported("a damaged record header")
-    headers = fetch(cells.data, cells.record, (longest + 7) // 8 * 8)
+    width = (longest + 7) // 8 * 8
+    if width <= cells.head.shape[1]:
+        headers = np.ascontiguousarray(cells.head[:, :width])
+    else:
+        headers = fetch(cells.data, cells.record, width)
     varying, high = _variation(headers)
     if sizes.min() == longest and not (high[1:longest] >= 0x80).any():
         found = _walk(cells.record, cells.payload, headers, varying, wanted)
@@ -352,7 +418,7 @@ def _walk(
     while at < size:
         serial, length = _serial(headers, varying, at, size)
         if place in wanted:
-            found[place] = Field.of(serial, before + fixed)
+            found[place] = Field.of(serial, before, fixed)
         if isinstance(serial, int):
             fixed += int(_SIZE[serial])
         elif serial.dtype == np.uint8:

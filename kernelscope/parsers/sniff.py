@@ -6,7 +6,6 @@ it a file, does it begin as an SQLite database, is it as long as its header says
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from pathlib import Path
 
@@ -69,6 +68,8 @@ def _traces_in(folder: Path) -> str:
 
 
 def _nearest_file(path: Path) -> str:
+    import difflib  # noqa: PLC0415 - for mistakes only
+
     folder = path.parent
     if not folder.is_dir():
         return f"Its folder {folder} does not exist either."

@@ -9,9 +9,7 @@ nothing beside the original changes, and its folder may be read-only.
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -39,7 +37,9 @@ def settled(path: Path) -> Iterator[Path]:
     if pending_write(path) != WAL:
         yield path
         return
-    with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - 6 ms, for logs only
+
+    with TemporaryDirectory(prefix="kernelscope-") as folder:
         copy = Path(folder) / path.name
         try:
             _copy(path, copy)
@@ -57,6 +57,8 @@ def settled(path: Path) -> Iterator[Path]:
 
 
 def _copy(path: Path, target: Path) -> None:
+    import shutil  # noqa: PLC0415
+
     source = path.resolve()  # a log lies beside the file itself, not beside a link to it
     log = source.with_name(f"{source.name}-wal")
     before = Stamp.of(source), Stamp.of(log)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.iteration_results import IterationSummary
 from kernelscope.metrics.range_paths import SEPARATOR
-from kernelscope.metrics.range_view import RangeView
 from kernelscope.metrics.window import Window
 from kernelscope.report.rows import ordered, plain
 from kernelscope.trace import Capture, Table
+
+if TYPE_CHECKING:
+    from kernelscope.metrics.range_view import RangeView
 
 SCHEMA_VERSION = 1
 """Raised when a name changes its meaning; new names may come without."""

@@ -84,7 +84,7 @@ def test_given_attribution_counts() -> None:
     steps = every("step {}", 100, 60, 6)
     built = trace(ranges(*steps), [100 * i + 10 for i in range(6)])
     owner = np.array([0, 0, 0, 5, -1, -1], dtype=np.int32)
-    rows = of(built, attribution=owner).rows
+    rows = of(built, owners=(owner, np.empty(0, dtype=np.int32))).rows
     assert rows["kernels"].tolist() == [3, 0, 0, 0, 0, 1]
     assert rows["spill_ns"].tolist() == [6, 0, 0, 0, 0, 0]
 
