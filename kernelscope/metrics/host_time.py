@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.api_calls import calls_without_wrappers
 from kernelscope.metrics.grouping import Groups, Rows, group
 from kernelscope.metrics.intervals import (
     NO_PIECES,
@@ -27,7 +26,7 @@ from kernelscope.metrics.intervals import (
     union,
     unite,
 )
-from kernelscope.metrics.launch_times import LaunchTimes
+from kernelscope.metrics.launch_times import LaunchTimes, launch_times
 from kernelscope.metrics.overlap_results import API_CALLS, MIXED, SCHEDULING
 from kernelscope.metrics.waiting import WAITS, Waiting, waiting
 from kernelscope.metrics.window import Window, clipped_durations, starts_inside, whole
@@ -162,11 +161,12 @@ def host_activity(
         Of the same trace's calls without wrappers, likewise.
     """
     window = window or whole(trace)
-    calls = calls_without_wrappers(trace.api_calls)
+    launches = launches or launch_times(trace)
+    calls = launches.api_calls
     callers = group(calls["process_id"], calls["thread_id"])
     recorded = recording(trace)
     running = group(trace.on_core["process_id"], trace.on_core["thread_id"])
-    waits = waits or waiting(trace, calls, launches)
+    waits = waits or waiting(trace, launches)
     driven = _driving(calls, callers, running, window, waits)
     threads = _with_ranges(
         trace, window, [_thread_time(trace, window, recorded, mine) for mine in driven]

@@ -22,12 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics import launch_results as results
-from kernelscope.metrics.api_calls import calls_without_wrappers, rows_without_wrappers
 from kernelscope.metrics.graph_gaps import gaps_before_nodes
 from kernelscope.metrics.health import CLOCK_TOLERANCE_NS
 from kernelscope.metrics.intervals import Int64s, sums_by
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
-from kernelscope.metrics.launches import launch_rows
 from kernelscope.metrics.launching import GRAPH_LAUNCHES
 from kernelscope.metrics.window import Window, starts_inside
 from kernelscope.trace import (
@@ -91,9 +89,8 @@ def launch_calls(
         else of the first whole graph, else of the first copy.
     """
     launches = launches or launch_times(trace)
-    own = rows_without_wrappers(trace.api_calls)
-    calls = trace.api_calls if own is None else trace.api_calls.take(own)
-    work = executions_by_call(trace, calls, launches)
+    own, calls = launches.own, launches.api_calls
+    work = executions_by_call(trace, launches)
     first = first_starts(work, len(calls))
     rows = np.flatnonzero(first != NEVER)
     begun, start, end = first[rows], calls["start_ns"][rows], calls["end_ns"][rows]
@@ -120,23 +117,24 @@ def launch_calls(
     return table if window is None else table.take(starts_inside(table, window))
 
 
-def executions_by_call(trace: Trace, calls: Table, launches: LaunchTimes) -> list[Executions]:
+def executions_by_call(trace: Trace, launches: LaunchTimes) -> list[Executions]:
     """Return what launch calls start: kernels, graphs traced as one unit, and copies in graphs.
 
     Parameters
     ----------
     trace : Trace
         Its kernels, copies and graphs are read.
-    calls : Table
-        Its calls without wrappers.
     launches : LaunchTimes
-        The calls of its kernels.
+        The calls of its kernels, copies and graphs.
     """
     nodes = np.flatnonzero(~is_missing(trace.copies["graph_node_id"]))
-    tables = (trace.graphs, trace.copies.take(nodes))
+    others = (
+        Executions(trace.graphs, launches.call_of_graph),
+        Executions(trace.copies.take(nodes), launches.call_of_copy[nodes]),
+    )
     return [
         Executions(trace.kernels, launches.call_of_kernel),
-        *(Executions(table, launch_rows(table, calls)) for table in tables if len(table)),
+        *(each for each in others if len(each.table)),
     ]
 
 
@@ -175,8 +173,7 @@ def intra_graph_gaps(trace: Trace, *, launches: LaunchTimes | None = None) -> tu
         what is no node, and where the launch was not recorded.
     """
     launches = launches or launch_times(trace)
-    calls = calls_without_wrappers(trace.api_calls)
-    call = np.concatenate((launches.call_of_kernel, launch_rows(trace.copies, calls)))
+    call = np.concatenate((launches.call_of_kernel, launches.call_of_copy))
     node, start, end = (
         np.concatenate((widened(trace.kernels[name]), widened(trace.copies[name])))
         for name in ("graph_node_id", "start_ns", "end_ns")

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.api_calls import calls_without_wrappers
 from kernelscope.metrics.device_identity import Identity, lane_of, lanes_of, on_device
 from kernelscope.metrics.device_time import DeviceTime, measure
 from kernelscope.metrics.intervals import (
@@ -39,7 +38,6 @@ from kernelscope.metrics.intervals import (
 )
 from kernelscope.metrics.launch_calls import executions_by_call, first_starts, unclear
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
-from kernelscope.metrics.launches import launch_rows
 from kernelscope.metrics.window import whole
 from kernelscope.trace import Array, Table, Trace, distinct, is_missing
 
@@ -121,14 +119,14 @@ def launch_waits(
     ):
         measured = measure(trace)
     launches = launches or launch_times(trace)
-    calls = calls_without_wrappers(trace.api_calls)
-    first = first_starts(executions_by_call(trace, calls, launches), len(calls))
+    calls = launches.api_calls
+    first = first_starts(executions_by_call(trace, launches), len(calls))
     work = [
         _Work(table, call, _devices(table, measured.identity))
         for table, call in (
             (trace.kernels, launches.call_of_kernel),
-            (trace.copies, launch_rows(trace.copies, calls)),
-            (trace.graphs, launch_rows(trace.graphs, calls)),
+            (trace.copies, launches.call_of_copy),
+            (trace.graphs, launches.call_of_graph),
         )
     ]
     return [

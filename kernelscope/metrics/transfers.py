@@ -22,7 +22,6 @@ import numpy.typing as npt
 
 from kernelscope.metrics import transfer_results as results
 from kernelscope.metrics.aggregate import by_total, totals_by_group
-from kernelscope.metrics.api_calls import calls_without_wrappers
 from kernelscope.metrics.copies import rates
 from kernelscope.metrics.device_identity import integers, lane_of, lanes_of, on_device
 from kernelscope.metrics.device_time import DeviceTime, measure
@@ -37,9 +36,10 @@ from kernelscope.metrics.intervals import (
     total,
     union_by_group,
 )
-from kernelscope.metrics.launches import launch_rows
+from kernelscope.metrics.launch_times import LaunchTimes, launch_times
 from kernelscope.metrics.launching import GRAPH_LAUNCHES
 from kernelscope.metrics.runs import running_total
+from kernelscope.metrics.waiting import WORK_NS
 from kernelscope.metrics.window import Window, starts_inside, whole
 from kernelscope.trace import (
     Array,
@@ -56,8 +56,6 @@ Int32s = npt.NDArray[np.int32]
 
 MISSING = missing_value(np.dtype(np.int64))
 
-SHORT_CALL_NS = 50_000
-"""A call of up to this long is work of the host; what it lasts beyond is waiting."""
 
 MIGRATION = "unified "
 """What the kinds of unified-memory migrations begin with; no call issues them."""
@@ -200,7 +198,7 @@ def copy_exposure(measured: DeviceTime) -> Table:
     )
 
 
-def copy_calls(trace: Trace) -> CopyCalls:
+def copy_calls(trace: Trace, launches: LaunchTimes | None = None) -> CopyCalls:
     """Which call issued each copy, and did the host wait in it?
 
     Parameters
@@ -208,18 +206,20 @@ def copy_calls(trace: Trace) -> CopyCalls:
     trace : Trace
         Its copies and calls are read. Nobody calls for migrations: whatever correlation id they
         carry names no call.
+    launches : LaunchTimes, optional
+        What :func:`kernelscope.metrics.launch_times.launch_times` says of it.
     """
     copies = trace.copies
-    calls = calls_without_wrappers(trace.api_calls)
-    row = launch_rows(copies, calls)
-    row[_migrate(copies)] = -1
+    launches = launches or launch_times(trace)
+    calls = launches.api_calls
+    row = np.where(_migrate(copies), -1, launches.call_of_copy)
     start, end, name, graph = (
         np.append(column, column.dtype.type(0))[row]  # −1 reads the entry behind the last
         for column in (calls["start_ns"], calls["end_ns"], calls["name"], _graphs(calls))
     )
     graph |= ~is_missing(copies["graph_node_id"])
     known = row >= 0
-    long = end - start > SHORT_CALL_NS
+    long = end - start > WORK_NS
     blocking = ((copies["end_ns"] <= end) | long) & ~graph
     first = np.full(len(calls) + 1, -1, dtype=np.int32)
     latest_first = sorting(copies["start_ns"])[::-1]
@@ -229,7 +229,7 @@ def copy_calls(trace: Trace) -> CopyCalls:
         row=row,
         name=np.where(known, name, -1).astype(np.int32),
         blocking=np.where(known, blocking, -1).astype(np.int32),
-        blocked_from=np.where(waits, start + SHORT_CALL_NS, end),
+        blocked_from=np.where(waits, start + WORK_NS, end),
         blocked_until=end,
     )
 

@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from kernelscope.metrics.call_classes import NAMES, call_classes
 from kernelscope.metrics.intervals import ordered
-from kernelscope.metrics.launch_times import LaunchTimes
-from kernelscope.metrics.launches import launch_rows
-from kernelscope.trace import Table, Trace
+from kernelscope.metrics.launch_times import LaunchTimes, launch_times
+from kernelscope.trace import Trace
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
@@ -66,19 +65,18 @@ class Waiting:
     kind: npt.NDArray[np.int8]
 
 
-def waiting(trace: Trace, calls: Table, launches: LaunchTimes | None = None) -> Waiting:
+def waiting(trace: Trace, launches: LaunchTimes | None = None) -> Waiting:
     """When did a thread of the host wait inside a CUDA call, and for what?
 
     Parameters
     ----------
     trace : Trace
         Its kernels, copies and graphs say how much was outstanding.
-    calls : Table
-        ``trace.api_calls`` without wrappers.
     launches : LaunchTimes, optional
-        What :func:`kernelscope.metrics.launch_times.launch_times` says of the trace; where it
-        is not given, calls and kernels are joined here if that is needed.
+        What :func:`kernelscope.metrics.launch_times.launch_times` says of the trace.
     """
+    launches = launches or launch_times(trace)
+    calls = launches.api_calls
     classes = call_classes(calls.categories("name"))
     kind_of = np.array([_WAIT_OF_CLASS.get(name, -1) for name in NAMES], dtype=np.int8)[classes]
     grace_of = np.where(kind_of == 0, 0, WORK_NS)
@@ -90,23 +88,24 @@ def waiting(trace: Trace, calls: Table, launches: LaunchTimes | None = None) -> 
     kind = kind_of[code[call]]
     launching = classes[code[call]] == NAMES.index("launch")
     if launching.any():
-        kernels = launches.call_of_kernel if launches else launch_rows(trace.kernels, calls)
-        full = _outstanding(trace, calls, kernels, call[launching]) >= QUEUE_FULL
+        full = _outstanding(trace, launches, call[launching]) >= QUEUE_FULL
         kind[np.flatnonzero(launching)[full]] = _QUEUE
     return Waiting(call, start[call] + grace[code[call]], end[call].astype(np.int64), kind)
 
 
-def _outstanding(
-    trace: Trace, calls: Table, call_of_kernel: npt.NDArray[np.int32], asked: Int64s
-) -> Int64s:
+def _outstanding(trace: Trace, launches: LaunchTimes, asked: Int64s) -> Int64s:
     """Return how many calls of its process had put work in the queue that had not started yet.
 
     Copies and memsets take places in it as kernels do; a graph's nodes take one together.
     """
+    calls = launches.api_calls
     start = calls["start_ns"]
     first = np.full(len(calls), np.iinfo(np.int64).max)
-    others = [(work, launch_rows(work, calls)) for work in (trace.copies, trace.graphs)]
-    for work, call in ((trace.kernels, call_of_kernel), *others):
+    for work, call in (
+        (trace.kernels, launches.call_of_kernel),
+        (trace.copies, launches.call_of_copy),
+        (trace.graphs, launches.call_of_graph),
+    ):
         found = call >= 0
         np.minimum.at(first, call[found], work["start_ns"][found])
     launched = np.flatnonzero(first < np.iinfo(np.int64).max)

@@ -8,7 +8,8 @@ from typing import Any
 
 from kernelscope.oracle.answers import believable, counted, whole_window
 from kernelscope.oracle.device_answers import MARK, activities_of
-from kernelscope.oracle.events import Call, Copy, Kernel, Memset, Range, Switch
+from kernelscope.oracle.events import Call, Copy, Graph, Kernel, Memset, Range, Switch
+from kernelscope.oracle.graph_answers import opaque_graphs
 from kernelscope.oracle.host_times import KINDS, HostTimes, Key, Span, source, states, threads
 from kernelscope.oracle.plan import Plan
 from kernelscope.oracle.range_answers import launched_of
@@ -56,16 +57,17 @@ def host_answers(plan: Plan, *, generation: str = "2025.5", window: Span | None 
     copies = [row for row in plan.copies.rows(Copy) if believable(row)]
     memsets = [row for row in plan.memsets.rows(Memset) if believable(row)]
     calls = [row for row in plan.calls.rows(Call) if believable(row)]
-    window = window or whole_window(kernels, copies, memsets, calls)
+    graphs = [row for row in opaque_graphs(plan) if believable(row)]
+    window = window or whole_window(kernels, copies, memsets, calls, graphs)
     own = [call for call in calls if call.kind != "wrapper"]
     times = HostTimes(
         device=_spans(
             ((each.process, each.device), (each.start, each.end))
-            for each in activities_of(kernels, copies, memsets)
+            for each in activities_of(kernels, copies, memsets, graphs)
             if each.stream != MARK
         ),
         calls=_spans(((call.process, call.thread), (call.start, call.end)) for call in own),
-        waits=_waits(own, (*kernels, *copies, *memsets)),
+        waits=_waits(own, (*kernels, *copies, *memsets, *graphs)),
         on_core=stretches(plan.switches.rows(Switch)),
         ranges=_spans(
             ((row.process, row.thread), (row.start, plan.end if row.end is None else row.end))
@@ -89,7 +91,7 @@ def _spans(rows: Iterable[tuple[Key, Span]]) -> dict[Key, list[Span]]:
 
 
 def _waits(
-    calls: Sequence[Call], work: Sequence[Kernel | Copy | Memset]
+    calls: Sequence[Call], work: Sequence[Kernel | Copy | Memset | Graph]
 ) -> dict[Key, list[tuple[int, int, int]]]:
     """Return when each thread waited inside a call, and for what."""
     started: dict[int, int] = {}

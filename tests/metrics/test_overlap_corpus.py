@@ -59,7 +59,7 @@ def test_iterations_and_ranges_add_up(trace_file: Path) -> None:
 @each(_called("training_dali"))
 def test_asynchronous_copies_block_the_host_for_nearly_all_of_the_time(trace_file: Path) -> None:
     trace = ks.read(trace_file)
-    waits = waiting(trace, trace.api_calls)
+    waits = waiting(trace)
     main = host_threads(trace).records()[0]["process_id"]  # the first thread of the process
     copies = waits.call[waits.kind == WAITS.index("blocked: copy")]
     length = (trace.api_calls["end_ns"] - trace.api_calls["start_ns"])[copies]
@@ -78,7 +78,7 @@ def test_asynchronous_copies_block_the_host_for_nearly_all_of_the_time(trace_fil
 @each(_called("gtls"))
 def test_a_queue_full_of_kernels_and_memsets_blocks_launches(trace_file: Path) -> None:
     trace = ks.read(trace_file)
-    waits = waiting(trace, trace.api_calls)
+    waits = waiting(trace)
     names = trace.api_calls.categories("name")
     launches = np.array(["Launch" in name for name in names])[trace.api_calls["name"][waits.call]]
     kinds = waits.kind[launches]
