@@ -11,16 +11,12 @@ import click
 
 from kernelscope.cli.lists import listing
 from kernelscope.cli.options import selection
-from kernelscope.cli.output import PIPED_WIDTH, destination, emit, in_color, in_unicode, width
+from kernelscope.cli.output import destination, emit
+from kernelscope.cli.printing import print_lines
 from kernelscope.cli.progress import progress
 from kernelscope.report.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from rich.text import Text
-
-    from kernelscope.report.layout import Page
     from kernelscope.report.sql import Answer
     from kernelscope.trace import Trace
 
@@ -105,44 +101,38 @@ def command(  # noqa: PLR0913 - click passes an argument per option
 def _guide(file: str | None, described: str | None, format_name: str, target: Path | None) -> int:
     """Say which tables there are, or which columns one has."""
     from kernelscope.parsers import read  # noqa: PLC0415 - not for --help
-    from kernelscope.report import sql_guide, to_json  # noqa: PLC0415
+    from kernelscope.report import sql_guide  # noqa: PLC0415
 
     if format_name not in ("text", "json"):
         raise click.UsageError(f"Without QUERY, the format is text or json, not {format_name}.")
     trace = None if file is None else read(file)
-    if format_name == "json":
-        emit(to_json.render(sql_guide.document(trace, described)), target)
-    elif described is None:
-        _print(lambda page: sql_guide.listing(trace, page), target)
-    else:
-        _print(lambda page: sql_guide.description(described, page), target)
+    print_lines(
+        format_name,
+        target,
+        0,
+        lambda page: (
+            sql_guide.description(described, page) if described else sql_guide.listing(trace, page)
+        ),
+        lambda: sql_guide.document(trace, described),
+    )
     return 0
 
 
 def _write(answer: Answer, format_name: str, target: Path | None) -> None:
-    from kernelscope.report import sql_answer, to_json  # noqa: PLC0415 - not for --help
+    from kernelscope.report import sql_answer  # noqa: PLC0415 - not for --help
 
-    if format_name == "json":
-        emit(to_json.render(sql_answer.document(answer)), target)
-    elif format_name == "csv":
+    if format_name == "csv":
         emit(sql_answer.as_csv(answer), target)
     elif format_name == "markdown":
         emit(sql_answer.as_markdown(answer), target)
     else:
-        _print(lambda page: sql_answer.lines(answer, page), target)
-
-
-def _print(lines: Callable[[Page], Iterable[Text]], target: Path | None) -> None:
-    from kernelscope.report.layout import Page  # noqa: PLC0415 - not for --help
-    from kernelscope.report.text import printed  # noqa: PLC0415
-
-    if target is not None:
-        page = Page(PIPED_WIDTH)
-        emit(printed(lines(page), page.width, color=False, unicode=True), target)
-        return
-    page = Page(width())
-    shown = printed(lines(page), page.width, color=in_color(), unicode=in_unicode())
-    emit(shown.removeprefix("\n"), None)
+        print_lines(
+            format_name,
+            target,
+            0,
+            lambda page: sql_answer.lines(answer, page),
+            lambda: sql_answer.document(answer),
+        )
 
 
 def _warn(answer: Answer, trace: Trace) -> None:

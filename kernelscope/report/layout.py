@@ -133,7 +133,7 @@ def definitions(page: Page, terms: Sequence[tuple[str, str]]) -> list[Text]:
     """
     terms = [(printable(term), text) for term, text in terms]
     widest = max((cell_len(term) for term, _ in terms), default=0)
-    below = widest > page.width // 3
+    below = widest > page.width // 2
     indent = _GAP if below else widest + _GAP
     lines: list[Text] = []
     for term, text in terms:

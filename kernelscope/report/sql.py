@@ -148,7 +148,8 @@ def execute(
     with closing(_database()) as connection:
         read_ = _columns_read(connection, query)
         for name, columns in read_.items():
-            _fill(connection, relations()[name], columns, contents(name, source))
+            if not relations()[name].definition:
+                _fill(connection, relations()[name], columns, contents(name, source))
         connection.execute("PRAGMA query_only = 1")
         connection.set_authorizer(_authorizer({}))
         with _explained(connection, query, timeout_s):
@@ -201,6 +202,9 @@ def _database() -> sqlite3.Connection:
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     add_functions(connection)
     for relation in relations().values():
+        if relation.definition:
+            connection.execute(f'CREATE VIEW "{relation.name}" AS {relation.definition}')
+            continue
         columns = ", ".join(
             f'"{column_name(each.name)}" {_TYPES[each.dtype]}' for each in relation.schema.columns
         )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from functools import cache
 from typing import Any
+
+from kernelscope.metrics.kernel_names import is_communication
 
 FUNCTIONS: dict[str, str] = {
     "median(x)": "the middle value; of an even number the mean of the middle two",
     "quantile(x, q)": "linear interpolation at (n − 1)·q, with q between 0 and 1",
     "stddev(x)": "sample standard deviation (n − 1); 0 for a single value",
+    "is_communication(name)": "1 for a kernel that moves data between GPUs (NCCL, …), else 0",
 }
-"""What :func:`add_functions` adds, and its meaning. All leave missing values out."""
+"""What :func:`add_functions` adds, and its meaning. Aggregates leave missing values out."""
 
 Value = float | int | None
 
@@ -49,7 +53,7 @@ class _Deviation(_Values):
 
 
 def add_functions(connection: sqlite3.Connection) -> None:
-    """Teach `connection` the aggregates of :data:`FUNCTIONS`."""
+    """Teach `connection` the functions of :data:`FUNCTIONS`."""
     made: tuple[tuple[str, int, Any], ...] = (
         ("median", 1, _Median),
         ("quantile", 2, _Quantile),
@@ -57,6 +61,12 @@ def add_functions(connection: sqlite3.Connection) -> None:
     )
     for name, arguments, aggregate in made:
         connection.create_aggregate(name, arguments, aggregate)
+    connection.create_function("is_communication", 1, _is_communication, deterministic=True)
+
+
+@cache
+def _is_communication(name: str | None) -> int:
+    return int(name is not None and bool(is_communication((name,))[0]))
 
 
 def interpolated(values: list[float | int], q: float) -> float | None:

@@ -84,6 +84,86 @@ KERNEL_LAUNCHES = TableSchema(
 )  # fmt: skip
 
 
+DEVICE_WORK = TableSchema(
+    "device_work",
+    "What occupied each GPU, inside the window? Kernels, graphs, copies and memsets, cut to it; "
+    "a peer copy stands under both its GPUs.",
+    (
+        integer("device", "id", "the row of `result_devices`"),
+        schema.KERNELS.column("process_id"),
+        schema.KERNELS.column("stream_id"),
+        text("class", "compute, communication, graph, copy or memset"),
+        integer("start_ns", "ns", "when it began, or the window did"),
+        integer("end_ns", "ns", "when it ended, or the window did"),
+    ),
+)
+
+DEVICE_STATES = TableSchema(
+    "device_states",
+    "What ran on each GPU at once, from its first activity in the window to its last? A row per "
+    "stretch in which nothing changed.",
+    (
+        integer("device", "id", "the row of `result_devices`"),
+        integer("start_ns", "ns", "from when on"),
+        integer("end_ns", "ns", "until when"),
+        *(
+            integer(name, "count", f"how many {what} were on the GPU")
+            for name, what in (
+                ("compute", "compute kernels"), ("communication", "communication kernels"),
+                ("graph", "graphs traced as one unit"), ("copy", "copies"),
+                ("memset", "memsets"),
+            )
+        ),
+    ),
+)  # fmt: skip
+
+_VIEWS: dict[str, str] = {
+    "device_work": """
+WITH work AS (
+  SELECT process_id, device_id, stream_id, start_ns, end_ns,
+    CASE WHEN is_communication(name) THEN 'communication' ELSE 'compute' END AS class
+  FROM kernels
+  UNION ALL
+  SELECT process_id, device_id, stream_id, start_ns, end_ns, 'graph' FROM graphs
+  UNION ALL
+  SELECT process_id, device_id, stream_id, start_ns, end_ns,
+    CASE WHEN kind = 'memset' THEN 'memset' ELSE 'copy' END
+  FROM copies WHERE kind <> 'HtoH'
+  UNION ALL
+  SELECT process_id, src_device_id, stream_id, start_ns, end_ns, 'copy'
+  FROM copies WHERE kind <> 'HtoH' AND src_device_id <> device_id
+  UNION ALL
+  SELECT process_id, dst_device_id, stream_id, start_ns, end_ns, 'copy'
+  FROM copies WHERE kind <> 'HtoH' AND dst_device_id <> device_id)
+SELECT o."index" AS device, o.process_id, stream_id, class,
+  max(work.start_ns, w.start_ns) AS start_ns, min(work.end_ns, w.end_ns) AS end_ns
+FROM window AS w CROSS JOIN work
+  JOIN result_device_ordinals AS o
+  ON o.device_id = work.device_id AND o.process_id IS work.process_id
+WHERE work.start_ns < work.end_ns AND work.end_ns > w.start_ns AND work.start_ns < w.end_ns""",
+    "device_states": """
+WITH edges AS (
+  SELECT device, start_ns AS at, 1 AS step, class FROM device_work
+  UNION ALL
+  SELECT device, end_ns, -1, class FROM device_work),
+moments AS (
+  SELECT device, at,
+    sum(step * (class = 'compute')) AS compute,
+    sum(step * (class = 'communication')) AS communication,
+    sum(step * (class = 'graph')) AS graph,
+    sum(step * (class = 'copy')) AS copy,
+    sum(step * (class = 'memset')) AS memset
+  FROM edges GROUP BY device, at),
+stretches AS (
+  SELECT device, at AS start_ns, lead(at) OVER along AS end_ns,
+    sum(compute) OVER along AS compute, sum(communication) OVER along AS communication,
+    sum(graph) OVER along AS graph, sum(copy) OVER along AS copy, sum(memset) OVER along AS memset
+  FROM moments WINDOW along AS (PARTITION BY device ORDER BY at))
+SELECT * FROM stretches WHERE end_ns IS NOT NULL""",
+}
+"""View → the SQL that makes it of the tables, and of nothing else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A table that a query can name.
@@ -96,11 +176,14 @@ class Relation:
         Canonical, of an analysis, or what both rest on.
     schema : TableSchema
         Its columns; in SQL their dots are underscores (:func:`column_name`).
+    definition : str
+        The SQL of a view; empty for a table, which is filled in.
     """
 
     name: str
     kind: Kind
     schema: TableSchema
+    definition: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -119,8 +202,15 @@ def relations() -> Mapping[str, Relation]:
     made = [
         *(Relation(each.name, "trace", each) for each in schema.CANONICAL),
         *(
-            Relation(each.name, "context", each)
-            for each in (KERNEL_LAUNCHES, WINDOW, CAPTURE, NOT_RECORDED)
+            Relation(each.name, "context", each, _VIEWS.get(each.name, ""))
+            for each in (
+                WINDOW,
+                CAPTURE,
+                NOT_RECORDED,
+                KERNEL_LAUNCHES,
+                DEVICE_WORK,
+                DEVICE_STATES,
+            )
         ),
         *(Relation(f"{RESULT_PREFIX}{each.name}", "result", each) for each in TABLES),
     ]
