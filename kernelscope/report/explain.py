@@ -175,6 +175,8 @@ def _sentence(each: Worked, unit: str) -> str:
     value = each.value
     if value is None:
         return f"{each.text} = {units.MISSING}" if each.text else f"{units.MISSING} (no value)"
+    if isinstance(value, list | dict):
+        return _listed(value)
     human = units.texts([value], unit)[0]
     exact = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
     if isinstance(value, float):
@@ -183,6 +185,14 @@ def _sentence(each: Worked, unit: str) -> str:
         exact = f"{exact} {'B' if unit == 'bytes' else unit}"
     result = exact if human in (exact, str(value)) else f"{exact} ({human})"
     return f"{each.text} = {result}" if each.text else result
+
+
+def _listed(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_listed(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return "; ".join(map(_listed, value)) or "none"
+    return units.MISSING if value is None else str(value)
 
 
 def _said(found: Sequence[Topic]) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def numbers(topic: Topic, analysis: Analysis, top: int = 0) -> tuple[list[Worked
         return [
             Worked(*each) for each in zip(labels, [""] * len(labels), values, strict=True)
         ], len(table)
-    return list(_worked(shown, table, formula, labels)), len(table)
+    return list(_worked(shown, table, formula, labels, analysis.window.duration_ns)), len(table)
 
 
 def reported(topic: Topic, analysis: Analysis) -> list[Any] | None:
@@ -129,13 +129,22 @@ def _agree(one: Any, other: Any) -> bool:
     """Return whether two values are the same; what SQL has no row for is none or nothing."""
     if one is None or other is None:
         return (one or 0) == (other or 0)
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
     return math.isclose(one, other, rel_tol=_CLOSE)
 
 
-def _worked(shown: Table, table: Table, formula: str, labels: list[str]) -> Iterator[Worked]:
+def _worked(
+    shown: Table, table: Table, formula: str, labels: list[str], window_ns: int
+) -> Iterator[Worked]:
     names, summed = names_in(formula)
     sums = {name: _sum(plain(table, name)) for name in summed}
-    columns = {name: _column(shown, name) for name in names}
+    columns = {
+        name: [window_ns] * len(labels)
+        if name == "window_ns" and name not in shown.schema.names
+        else _column(shown, name)
+        for name in names
+    }
     for place, label in enumerate(labels):
         row = {name: values[place] for name, values in columns.items()}
         yield worked(label, formula, row, sums)
@@ -150,6 +159,14 @@ def _fact(key: str, analysis: Analysis) -> Any:
     }.get(key.partition(".")[0])
     for name in key.split(".")[1:]:
         value = getattr(value, name, None)
+    return _simple(value)
+
+
+def _simple(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_simple(each) for each in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: _simple(each) for name, each in asdict(value).items()}
     return value
 
 

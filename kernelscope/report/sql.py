@@ -62,7 +62,7 @@ _BEGINNING = re.compile(rf"{_COMMENTS}(?P<word>[a-z]*)", re.IGNORECASE | re.DOTA
 _READING = ("SELECT", "WITH", "VALUES", "EXPLAIN")
 
 _QUOTED = re.compile(
-    r"""'(?:[^']|'')*' | --[^\n]* | /\*.*?\*/ | "(?P<name>[^"\[\]]+)" """, re.VERBOSE | re.DOTALL
+    r"""'(?:[^']|'')*' | --[^\n]* | /\*.*?\*/ | "(?P<name>(?:[^"]|"")*)" """, re.VERBOSE | re.DOTALL
 )
 
 
@@ -192,7 +192,13 @@ def _must_read(query: str) -> str:
         raise QueryError(
             f"A query does not begin with {word!r}." if word else "There is no query.", ONLY_READS
         )
-    return _QUOTED.sub(lambda found: f"[{found['name']}]" if found["name"] else found[0], query)
+    return _QUOTED.sub(_as_name, query)
+
+
+def _as_name(match: re.Match[str]) -> str:
+    """Return a name in brackets, which is never a text; other tokens as they are."""
+    name = match["name"]
+    return match[0] if not name or set('"[]') & set(name) else f"[{name}]"
 
 
 def _database() -> sqlite3.Connection:

@@ -114,5 +114,6 @@ def _said(each: Relation, trace: Trace | None) -> str:
 def _kind(column: Column) -> str:
     """Return type and unit of a column, and whether values may be missing: ``integer, ns``."""
     parts = [_TYPES[column.dtype]]
+    parts += ["here with ' > ' between the names"] if column.unit == "path" else []
     parts += [column.unit] if column.unit not in ("text", "flag", "path", "1") else []
     return ", ".join([*parts, "or NULL"] if column.optional else parts)

@@ -140,7 +140,8 @@ SELECT o."index" AS device, o.process_id, stream_id, class,
 FROM window AS w CROSS JOIN work
   JOIN result_device_ordinals AS o
   ON o.device_id = work.device_id AND o.process_id IS work.process_id
-WHERE work.start_ns < work.end_ns AND work.end_ns > w.start_ns AND work.start_ns < w.end_ns""",
+WHERE work.end_ns > w.start_ns AND work.start_ns < w.end_ns
+  OR work.start_ns = work.end_ns AND work.start_ns BETWEEN w.start_ns AND w.end_ns""",
     "device_states": """
 WITH edges AS (
   SELECT device, start_ns AS at, 1 AS step, class FROM device_work

@@ -40,6 +40,15 @@ def _also(column: str) -> tuple[str, ...]:
     return (f"device_processes.{column}",)
 
 
+def _edge(key: str, expression: str) -> dict[str, str]:
+    """Return the query of what lies between the window's edge and a GPU's work ``k``."""
+    return {
+        key: f'SELECT d."index",\n  {expression} AS value\n'
+        "FROM window AS w CROSS JOIN result_devices AS d\n"
+        '  LEFT JOIN device_work AS k ON k.device = d."index"\nGROUP BY 1'
+    }
+
+
 ENTRIES: tuple[Explanation, ...] = (
     Explanation(
         key="gpu_utilization",
@@ -131,10 +140,11 @@ ENTRIES: tuple[Explanation, ...] = (
         inputs=_ALL,
         pitfalls="Idle of the recorded processes; unrecorded tenants are invisible.",
         numbers="window_ns - busy_ns",
-        sql={"devices.idle_ns": 'SELECT "index",\n'
-             f"  w.duration_ns - sum(s.end_ns - s.start_ns) AS value\n"
-             'FROM result_devices, window AS w\n  JOIN device_states AS s ON s.device = "index"\n'
-             f'WHERE NOT (s.{_IDLE.replace(" + ", " + s.")})\nGROUP BY "index"'},
+        sql={"devices.idle_ns": 'SELECT d."index",\n'
+             "  w.duration_ns - coalesce(sum(s.end_ns - s.start_ns), 0) AS value\n"
+             "FROM window AS w CROSS JOIN result_devices AS d\n"
+             '  LEFT JOIN device_states AS s ON s.device = d."index"\n'
+             f"  AND NOT ({_IDLE})\nGROUP BY 1"},
         also=_also("idle_ns"),
     ),
     Explanation(
@@ -143,9 +153,7 @@ ENTRIES: tuple[Explanation, ...] = (
         formula="start of its first activity − start of the window; the whole window without any",
         inputs=_ALL,
         elsewhere="nsys stats' gpu_gaps leaves it out, and so do gap_count and gaps here.",
-        sql={"devices.leading_ns": 'SELECT device AS "index",\n'
-             "  min(s.start_ns) - w.start_ns AS value\n"
-             "FROM device_states AS s, window AS w\nGROUP BY device"},
+        sql=_edge("devices.leading_ns", "coalesce(min(k.start_ns) - w.start_ns, w.duration_ns)"),
         also=_also("leading_ns"),
     ),
     Explanation(
@@ -154,9 +162,7 @@ ENTRIES: tuple[Explanation, ...] = (
         formula="end of the window − end of its last activity; 0 without any",
         inputs=_ALL,
         elsewhere="nsys stats' gpu_gaps leaves it out, and so do gap_count and gaps here.",
-        sql={"devices.trailing_ns": 'SELECT device AS "index",\n'
-             "  w.end_ns - max(s.end_ns) AS value\n"
-             "FROM device_states AS s, window AS w\nGROUP BY device"},
+        sql=_edge("devices.trailing_ns", "coalesce(w.end_ns - max(k.end_ns), 0)"),
         also=_also("trailing_ns"),
     ),
     Explanation(

@@ -75,8 +75,9 @@ class Explanation:
     elsewhere : str
         How nsys or other tools differ.
     numbers : str, callable or None
-        The formula over columns of its row (``kernel_ns / window_ns``; ``sum(total_ns)`` is over
-        all rows), or a function; it comes to exactly what the analysis reports.
+        The formula over columns of its row (``kernel_ns / window_ns``), or a function; it comes to
+        exactly what the analysis reports. ``sum(total_ns)`` is over all rows, ``n`` the number of
+        events, and ``window_ns`` the window.
     whole : bool
         Whether `numbers` holds only where no event straddles the window's edge.
     of : str

@@ -114,6 +114,7 @@ ENTRIES: tuple[Explanation, ...] = (
         denominator="the window, once, however many GPUs there are",
         inputs=_TIMES,
         pitfalls="Above 1 where executions overlap, or several GPUs run it.",
+        numbers="total_ns / window_ns",
         sql=shares("kernels.share_of_window", "(SELECT duration_ns FROM window)"),
         also=("launch_shapes.share_of_window",),
     ),

@@ -77,7 +77,8 @@ ENTRIES: tuple[Explanation, ...] = (
         sql={
             "iterations.period_ns": 'SELECT i."index",\n'
             "  coalesce(lead(i.start_ns) OVER (ORDER BY i.start_ns) - i.start_ns,\n"
-            "    i.range_ns, i.period_ns) AS value  -- the last has no next one\n"
+            "    CASE i.state WHEN 'last' THEN i.range_ns END,\n"
+            "    i.period_ns) AS value  -- where the next one lies outside the window\n"
             "FROM result_iterations AS i"
         },
     ),
