@@ -7,7 +7,7 @@ Columns without one are explained by what the schema says of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from kernelscope.errors import SelectionError, nearest
@@ -111,7 +111,8 @@ def _entries() -> Iterator[Explanation]:
     written = {key for entries in TOPICS.values() for e in entries for key in (e.key, *e.also)}
     for entry in PLANNED:
         if entry.key not in written and place(entry.key)[1] is not None:
-            yield entry
+            there = tuple(key for key in entry.also if place(key)[1] is not None)
+            yield replace(entry, also=there)
 
 
 def tables() -> frozenset[str]:
