@@ -168,7 +168,7 @@ def test_a_query_can_be_interrupted() -> None:
         "from kernelscope.cli import main\n"
         "signal.setitimer(signal.ITIMER_REAL, 1.5)\n"
         "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
-        f"sys.exit(main(['sql', 'trace.sqlite', {ENDLESS!r}]))"
+        f"sys.exit(main(['sql', 'trace.sqlite', {ENDLESS!r}, '--timeout', '60']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT

@@ -192,11 +192,16 @@ def test_a_runaway_query_is_stopped() -> None:
 def test_a_query_can_be_interrupted() -> None:
     main = threading.main_thread().ident
     assert main is not None
+    # A shell starts what it runs in the background with the signal ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        sql.execute(source_of(five_rows()), ENDLESS)
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            sql.execute(source_of(five_rows()), ENDLESS, timeout_s=60)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 @given(st.lists(st.integers(-(2**40), 2**40), min_size=1), st.sampled_from([0, 0.05, 0.5, 0.95, 1]))
