@@ -7,7 +7,7 @@ import sqlite3
 from functools import cache
 from typing import Any
 
-from kernelscope.metrics.kernel_names import is_communication
+from kernelscope.metrics.communication_names import is_communication
 
 FUNCTIONS: dict[str, str] = {
     "median(x)": "the middle value; of an even number the mean of the middle two",
