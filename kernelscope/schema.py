@@ -236,6 +236,19 @@ SYNCS = TableSchema(
     ),
 )
 
+EVENT_RECORDS = TableSchema(
+    "event_records",
+    "In which stream was each CUDA event recorded, and by which call?",
+    (
+        _PROCESS,
+        integer("device_id", "id", "the process's own CUDA ordinal of the device", optional=True),
+        _CONTEXT,
+        _STREAM,
+        _CORRELATION,
+        integer("event_id", "id", "the event; ids are used again", optional=True),
+    ),
+)
+
 RANGES = TableSchema(
     "ranges",
     "Which NVTX ranges did the program open?",
@@ -389,6 +402,7 @@ CANONICAL: tuple[TableSchema, ...] = (
     GRAPHS,
     GRAPH_NODES,
     SYNCS,
+    EVENT_RECORDS,
     RANGES,
     DEVICES,
     PROCESSES,

@@ -398,6 +398,7 @@ class Trace:
     graphs: Table = Table.empty(schema.GRAPHS)
     graph_nodes: Table = Table.empty(schema.GRAPH_NODES)
     syncs: Table = Table.empty(schema.SYNCS)
+    event_records: Table = Table.empty(schema.EVENT_RECORDS)
     ranges: Table = Table.empty(schema.RANGES)
     devices: Table = Table.empty(schema.DEVICES)
     processes: Table = Table.empty(schema.PROCESSES)

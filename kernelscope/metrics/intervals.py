@@ -246,6 +246,15 @@ def overlap(one: Pieces, other: Pieces) -> int:
     return int((before_end - before_start).sum())
 
 
+def touches(
+    starts: npt.NDArray[Any], ends: npt.NDArray[Any], pieces: Pieces
+) -> npt.NDArray[np.bool_]:
+    """Return which intervals, in any order, share any time with the pieces."""
+    first = np.searchsorted(pieces[1], starts, side="right")  # the first piece that ends later
+    begin = np.append(pieces[0], np.iinfo(np.int64).max)
+    return np.asarray(begin[first] < ends)
+
+
 def time_at_least(starts: Int64s, ends: Int64s, level: int) -> int:
     """Return how long at least `level` intervals are open at once.
 

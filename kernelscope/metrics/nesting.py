@@ -131,8 +131,22 @@ def style_is(ranges: Table, style: str) -> Bools:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Nested:
-    """Ranges that nest, outer before inner: rows, levels, parents' rows, and steps."""
+class NestedIntervals:
+    """Intervals that nest, shape (m,), outer before inner, and the innermost as steps in time.
+
+    Attributes
+    ----------
+    rows : ndarray of int32, shape (m,)
+        Which they are.
+    level : ndarray of int32, shape (m,)
+        How many enclose each.
+    parent : ndarray of int32, shape (m,)
+        Row of the enclosing one; −1 for none.
+    times : ndarray of int64, shape (2m,)
+        Starts and ends in order; ends before starts of the same time.
+    innermost : ndarray of int32, shape (2m,)
+        Row of the innermost one from ``times[i]`` until the next time; −1 for none.
+    """
 
     rows: Int32s
     level: Int32s
@@ -141,19 +155,19 @@ class _Nested:
     innermost: Int32s
 
 
-def _stack(key: Key, nested: _Nested) -> Stack:
+def _stack(key: Key, nested: NestedIntervals) -> Stack:
     process, thread, domain = key
     return Stack(process, thread, -1 if domain is None else domain, nested.times, nested.innermost)
 
 
-def _stacked(rows: npt.NDArray[Any], start: Int64s, end: Int64s) -> _Nested:
+def _stacked(rows: npt.NDArray[Any], start: Int64s, end: Int64s) -> NestedIntervals:
     """Nest the ranges of one stack, leaving the crossing ones out."""
     order = _outer_first(start, end)
     rows, start, end = rows[order].astype(np.int32), start[order], end[order]
-    nested = _nested(rows, start, end)
+    nested = nested_intervals(rows, start, end)
     if nested is None:
         kept = ~crossing_ranges(start, end)
-        nested = _nested(rows[kept], start[kept], end[kept])
+        nested = nested_intervals(rows[kept], start[kept], end[kept])
         assert nested is not None, "of two ranges that cross, the later one was taken out"
     return nested
 
@@ -169,9 +183,19 @@ def _outer_first(start: Int64s, end: Int64s) -> npt.NDArray[np.intp] | slice:
     return np.lexsort((-end, start))
 
 
-def _nested(rows: Int32s, start: Int64s, end: Int64s) -> _Nested | None:
-    """Nest ranges that are in order of opening; None if they cross.
+def nested_intervals(rows: Int32s, start: Int64s, end: Int64s) -> NestedIntervals | None:
+    """Nest intervals that are in order of opening; None if they cross.
 
+    Parameters
+    ----------
+    rows : ndarray of int32, shape (m,)
+        What to call them.
+    start, end : ndarray of int64, shape (m,)
+        In order of opening (`start` ascending, of equal ones the longest first); none is of no
+        length.
+
+    Notes
+    -----
     As many ranges are open when range i starts as have started less those that have ended. Walk
     over starts and ends in order: at each level the starts and ends alternate, so that sorting
     the events by level alone puts each start beside its end, and the range's enclosing one is
@@ -201,7 +225,7 @@ def _nested(rows: Int32s, start: Int64s, end: Int64s) -> _Nested | None:
     innermost = np.empty(2 * count, dtype=np.int32)
     innermost[started_at] = rows
     innermost[closed] = parent_row[by_level]
-    return _Nested(rows, level, parent_row, times, innermost)
+    return NestedIntervals(rows, level, parent_row, times, innermost)
 
 
 def _by_level(levels: Int32s) -> npt.NDArray[np.intp]:

@@ -12,8 +12,8 @@ from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Table, Trace, distinct, is_missing
 
 BY_PROCESS = (
-    "kernels", "api_calls", "copies", "graphs", "graph_nodes", "syncs", "ranges", "overheads",
-    "os_calls", "on_core",
+    "kernels", "api_calls", "copies", "graphs", "graph_nodes", "syncs", "event_records", "ranges",
+    "overheads", "os_calls", "on_core",
 )  # fmt: skip
 LATEST_NS = 1 << 62
 

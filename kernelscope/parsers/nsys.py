@@ -25,7 +25,12 @@ from kernelscope.parsers.nsys_events import (
 )
 from kernelscope.parsers.nsys_export import Export, first_present
 from kernelscope.parsers.nsys_graphs import graph_nodes_table, graphs_table
-from kernelscope.parsers.nsys_host import cpu_cores, on_core_table, os_calls_table
+from kernelscope.parsers.nsys_host import (
+    cpu_cores,
+    event_records_table,
+    on_core_table,
+    os_calls_table,
+)
 from kernelscope.parsers.nsys_ranges import ranges_table
 from kernelscope.parsers.quarantine import quarantined
 from kernelscope.parsers.sqlite import SqliteFile
@@ -69,6 +74,7 @@ def parse(file: SqliteFile) -> Trace:
         "api_calls": _api_calls(export),
         "copies": _copies(export),
         "syncs": _syncs(export),
+        "event_records": event_records_table(export),
         "ranges": ranges_table(export),
         "overheads": _overheads(export),
         "os_calls": os_calls_table(export),

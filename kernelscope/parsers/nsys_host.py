@@ -1,4 +1,4 @@
-"""What the host did apart from CUDA: operating-system calls, and threads on processor cores."""
+"""What the host did beside calling CUDA: events, operating-system calls, threads on cores."""
 
 from __future__ import annotations
 
@@ -12,6 +12,26 @@ from kernelscope.parsers.nsys_export import Export, first_present
 from kernelscope.trace import Array, Table, is_missing
 
 PLAUSIBLE_CORES = 1 << 16
+
+
+def event_records_table(export: Export) -> Table:
+    """Return where CUDA events were recorded.
+
+    When is told by the call that recorded them: the rows carry no time of their own (the column
+    ``timestamp`` of 2026 was 0 in the files seen).
+    """
+    wanted = ("deviceId", "globalPid", *names.EVENT_COLUMNS.values(), "eventId")
+    read = export.read(names.EVENT_RECORDS, wanted)
+    if not read.rows:
+        return Table.empty(schema.EVENT_RECORDS)
+    numbers = {name: integers(raw) for name, raw in read.columns.items()}
+    columns = {
+        "process_id": export.process_of_global_pid(numbers.get("globalPid"), read.rows),
+        "device_id": numbers.get("deviceId"),
+        "event_id": numbers.get("eventId"),
+        **{ours: numbers.get(theirs) for ours, theirs in names.EVENT_COLUMNS.items()},
+    }
+    return Table.make(schema.EVENT_RECORDS, present(columns))
 
 
 def os_calls_table(export: Export) -> Table:

@@ -51,6 +51,7 @@ HOST_DEVICE = 2147483647
 """``deviceId`` of a graph whose first node runs on the host."""
 
 SYNCHRONIZATION = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+EVENT_RECORDS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 NVTX = "NVTX_EVENTS"
 OVERHEAD = "PROFILER_OVERHEAD"
 OS_CALLS = "OSRT_API"
@@ -67,6 +68,7 @@ HOW_TO_RECORD = {
     "graphs": ((GRAPH,), "Cuda", ""),
     "graph_nodes": (GRAPH_NODES, "Cuda", ""),
     "syncs": ((SYNCHRONIZATION,), "Cuda", "nsys profile --trace=cuda"),
+    "event_records": ((EVENT_RECORDS,), "Cuda", ""),
     "ranges": ((NVTX,), "NvtxEvents", "nsys profile --trace=cuda,nvtx, and NVTX in the program"),
     "devices": (
         ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"), "",
@@ -80,7 +82,8 @@ HOW_TO_RECORD = {
 }  # fmt: skip
 """Canonical table → (its tables in the export, the capture event that traces it, how to).
 
-Tables without a way to record them (programs without CUDA graphs have none) are not missed.
+Tables without a way to record them (programs without CUDA graphs have none, and exports before
+2022 no records of events) are not missed.
 """
 
 KERNEL_COLUMNS = {

@@ -7,6 +7,7 @@ _TABLES = {
     "api_calls": "CUDA calls",
     "copies": "copies and memsets",
     "syncs": "synchronisations",
+    "event_records": "records of CUDA events",
     "ranges": "NVTX ranges",
     "devices": "GPU information",
     "processes": "process names",

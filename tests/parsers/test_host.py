@@ -77,6 +77,27 @@ def test_the_number_of_cores_is_read_and_nothing_else_of_its_table(tmp_path: Pat
     assert "TARGET_INFO_SYSTEM_ENV" not in trace.capture.read_paths
 
 
+def test_event_records_tell_stream_event_and_call(tmp_path: Path) -> None:
+    row = {"deviceId": 0, "contextId": 1, "streamId": 16, "correlationId": 44, "eventId": 4}
+    trace = export(
+        tmp_path / "a.sqlite",
+        CUPTI_ACTIVITY_KIND_CUDA_EVENT=[{**row, "globalPid": PROCESS << 24, "timestamp": 0}],
+    )
+    assert trace.event_records.records() == [
+        {
+            "process_id": PROCESS, "device_id": 0, "context_id": 1, "stream_id": 16,
+            "correlation_id": 44, "event_id": 4,
+        }
+    ]  # fmt: skip
+    assert trace.recorded("event_records")
+
+
+def test_exports_without_event_records_do_not_miss_them(tmp_path: Path) -> None:
+    trace = export(tmp_path / "a.sqlite", SCHED_EVENTS=switches((1, 1, 5)))
+    assert not trace.recorded("event_records")
+    assert "event_records" not in {each.table for each in trace.capture.not_recorded}
+
+
 def slow(records: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """Follow each thread's records one by one."""
     first, last = min(r[0] for r in records), max(r[0] for r in records)
