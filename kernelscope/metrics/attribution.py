@@ -127,7 +127,7 @@ class Attribution:
     graphs: Attributed
 
 
-def attribute(
+def attribute(  # noqa: PLR0913 - the rules, and what the caller has already
     trace: Trace,
     *,
     family: IterationFamily | None = None,

@@ -47,7 +47,7 @@ def measure(
     return measure_ranges(attribution or attribute(trace), _bounds(trace, window))
 
 
-def ranges(
+def ranges(  # noqa: PLR0913 - what the caller has already
     trace: Trace,
     window: Window | None = None,
     *,
