@@ -286,6 +286,18 @@ def alone(starts: Int64s, ends: Int64s, owner: npt.NDArray[Any], owners: int) ->
     return sums_by(single, length, owners)
 
 
+def latest(marks: Int64s, times: Int64s) -> npt.NDArray[np.int32]:
+    """Return the place of the last of `marks` at or before each of `times`; −1 where none is.
+
+    Both must be ordered; the fewer are looked up among the others.
+    """
+    if len(marks) > len(times):
+        return (np.searchsorted(marks, times, side="right") - 1).astype(np.int32)
+    begin = np.searchsorted(times, marks)
+    stretch = np.diff(begin, prepend=0, append=len(times))
+    return np.repeat(np.arange(-1, len(marks), dtype=np.int32), stretch)
+
+
 def sums_by(codes: npt.NDArray[Any], values: Int64s, count: int) -> Int64s:
     """Return the sum of `values` of each code from 0 to `count` − 1, exactly.
 
