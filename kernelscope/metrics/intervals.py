@@ -33,10 +33,15 @@ NO_PIECES: Pieces = (no_times(), no_times())
 """The empty set."""
 
 
+def ascending(times: npt.NDArray[Any]) -> bool:
+    """Return whether no time is less than the one before it."""
+    return bool((times[1:] >= times[:-1]).all())
+
+
 def ordered(times: npt.NDArray[Any]) -> Int64s:
     """Return `times` sorted, as int64; the argument itself where it is both already."""
     wide = times.astype(np.int64, copy=False)
-    return wide if bool((wide[1:] >= wide[:-1]).all()) else np.sort(wide)
+    return wide if ascending(wide) else np.sort(wide)
 
 
 def ordered_with(
@@ -47,7 +52,7 @@ def ordered_with(
     Time and label share one integer where they fit, so that numbers are sorted, not indices;
     equal times are in no particular order.
     """
-    if bool((times[1:] >= times[:-1]).all()):
+    if ascending(times):
         return times.copy(), labels.astype(np.int64)
     low, bits = int(times.min()), count.bit_length()
     if (int(times.max()) - low).bit_length() + bits > 63:

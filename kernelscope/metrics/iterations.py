@@ -198,7 +198,8 @@ def _inside(pieces: Pieces, family: IterationFamily) -> Int64s:
     """Return how much of `pieces` lies in each period."""
     if not len(pieces[0]):
         return np.zeros(len(family.starts), dtype=np.int64)
-    return covered_before(pieces, family.ends) - covered_before(pieces, family.starts)
+    both = covered_before(pieces, np.concatenate((family.starts, family.ends)))
+    return both[len(family.starts) :] - both[: len(family.starts)]
 
 
 def _launches(family: IterationFamily, launches: LaunchTimes) -> Int64s:
