@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kernelscope import errors, metrics
     from kernelscope.metrics.analysis import Analysis, analyze
     from kernelscope.parsers import read
+    from kernelscope.report.sql import sql
     from kernelscope.trace import Table, Trace
 
 _LAZY = {
@@ -27,10 +28,21 @@ _LAZY = {
     "Trace": "kernelscope.trace",
     "analyze": "kernelscope.metrics.analysis",
     "read": "kernelscope.parsers",
+    "sql": "kernelscope.report.sql",
 }
 _MODULES = ("errors", "metrics")
 
-__all__ = ["Analysis", "Table", "Trace", "__version__", "analyze", "errors", "metrics", "read"]
+__all__ = [
+    "Analysis",
+    "Table",
+    "Trace",
+    "__version__",
+    "analyze",
+    "errors",
+    "metrics",
+    "read",
+    "sql",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@
     │   └── NeedsExportError  it must be converted first, with the command that does it
     ├── NotRecordedError      the trace is fine, but does not hold what was asked for
     ├── SelectionError        an option names something that the trace does not have
+    ├── QueryError            an SQL query is wrong, tries to change something, or takes too long
     └── OutputError           the result cannot be written where it was asked to go
 
 Libraries raise; only the command line prints and sets an exit code.
@@ -61,6 +62,10 @@ class NotRecordedError(KernelscopeError):
 
 class SelectionError(KernelscopeError):
     """An option names something that does not exist."""
+
+
+class QueryError(KernelscopeError):
+    """An SQL query is wrong, tries to change something, or takes too long."""
 
 
 class OutputError(KernelscopeError):

@@ -256,6 +256,18 @@ RANGES = TableSchema(
         integer("category", "id", "the NVTX category", optional=True),
         integer("payload_int", "1", "integer payload", optional=True),
         real("payload_float", "1", "floating-point payload", optional=True),
+        integer(
+            "message_bytes",
+            "bytes",
+            "size of the message, from a communication library's structured payload",
+            optional=True,
+        ),
+        integer(
+            "communicator_ranks",
+            "count",
+            "ranks of the communicator that such a payload names, where its making was recorded",
+            optional=True,
+        ),
         Column("closed", "bool", "flag", "false where the trace ended before the range did"),
     ),
 )

@@ -125,6 +125,8 @@ def absent(column: Column, rows: int) -> ColumnData:
         return np.broadcast_to(np.float64(np.nan), (rows,))
     if column.dtype == "bool":
         raise ValueError(f"column {column.name!r} is a flag and cannot be missing")
+    if column.unit in _ALWAYS_WIDE:
+        return np.broadcast_to(np.int64(missing_value(np.dtype(np.int64))), (rows,))
     return np.broadcast_to(np.int32(missing_value(np.dtype(np.int32))), (rows,))
 
 
@@ -226,9 +228,9 @@ class Table:
         return Table(
             self.schema,
             {
-                name: Categorical(_frozen(data.codes[rows]), data.categories)
+                name: Categorical(_picked(data.codes, rows), data.categories)
                 if isinstance(data, Categorical)
-                else _frozen(data[rows])
+                else _picked(data, rows)
                 for name, data in self.columns.items()
             },
         )
@@ -257,6 +259,14 @@ class Table:
 
 def _length(data: ColumnData) -> int:
     return len(data.codes) if isinstance(data, Categorical) else len(data)
+
+
+def _picked(array: Array, rows: Array) -> Array:
+    """Return some rows; of a column that holds one value throughout, without making a copy."""
+    if not len(array) or array.strides[0]:
+        return _frozen(array[rows])
+    count = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
+    return np.broadcast_to(array[0], (count,))
 
 
 def _frozen(array: Array) -> Array:

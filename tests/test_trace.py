@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from kernelscope import schema
 from kernelscope.trace import (
+    Array,
     Capture,
     Categorical,
+    ColumnData,
     Table,
     Trace,
     distinct,
@@ -122,3 +124,24 @@ def test_column_descriptions_say_unit_and_meaning() -> None:
             assert ("_ns" in column.name) == (column.unit == "ns")
     with pytest.raises(KeyError, match="no column 'durations'"):
         schema.KERNELS.column("durations")
+
+
+@pytest.mark.parametrize("rows", [np.array([True, False, True]), np.array([2, 0])])
+def test_absent_columns_take_no_memory_even_when_rows_are_taken(rows: Array) -> None:
+    table = Table.make(schema.RANGES, {"start_ns": np.arange(3), **_flags(3)})
+    taken = table.take(rows)
+    assert len(taken) == 2
+    for name in ("category", "message_bytes", "payload_float"):
+        assert table[name].strides == taken[name].strides == (0,)
+        assert taken.values(name) == [None, None]
+    assert table["message_bytes"].dtype == np.int64
+
+
+def _flags(rows: int) -> dict[str, ColumnData]:
+    return {
+        "end_ns": np.arange(rows),
+        "domain": Categorical.constant("", rows),
+        "name": Categorical.constant("x", rows),
+        "style": Categorical.constant("push_pop", rows),
+        "closed": np.ones(rows, dtype=np.bool_),
+    }

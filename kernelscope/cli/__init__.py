@@ -27,6 +27,8 @@ COMMANDS: dict[str, str] = {
     "analyze": "kernelscope.cli.analyze",
     "iterations": "kernelscope.cli.iterations",
     "ranges": "kernelscope.cli.ranges",
+    "explain": "kernelscope.cli.explain",
+    "sql": "kernelscope.cli.sql",
     "info": "kernelscope.cli.info",
     "demo": "kernelscope.cli.demo",
     "completion": "kernelscope.cli.completion",

@@ -75,6 +75,24 @@ def totals_by_group(
     }
 
 
+def statistics_by_group(values: Int64s, groups: Array, group_count: int) -> dict[str, Array]:
+    """Summarise integers by group, as the statistics of :func:`durations_by_group`.
+
+    Parameters
+    ----------
+    values : ndarray of int64, shape (n,)
+        Differences of times; a difference of two clocks may be negative.
+    groups : ndarray of int, shape (n,)
+        Group of each value, 0 … `group_count` − 1.
+    group_count : int
+        How many groups there are.
+    """
+    low = min(int(values.min()), 0) if len(values) else 0
+    ordered, first, counts = _sorted_by_group(groups, values - low, group_count)
+    ordered += low
+    return _statistics(ordered, first, counts)
+
+
 def _holds_all(events: Table, window: Window) -> bool:
     return bool(
         len(events)
@@ -157,7 +175,7 @@ def _deviation(
     return deviation
 
 
-def by_total(table_schema: TableSchema, columns: Mapping[str, ColumnData], counter: str) -> Table:
+def by_total(table_schema: TableSchema, columns: Mapping[str, ColumnData], *counters: str) -> Table:
     """Return a result table sorted by total time, then name; rows that never ran are left out.
 
     Parameters
@@ -166,11 +184,14 @@ def by_total(table_schema: TableSchema, columns: Mapping[str, ColumnData], count
         Its first column is the name.
     columns : mapping
         Its columns, each of shape (g,).
-    counter : str
-        The column of counts; a row with neither count nor time inside the window is dropped.
+    *counters : str
+        Columns of counts; a row with neither count nor time inside the window is dropped.
     """
     table = Table.make(table_schema, columns)
-    kept = np.flatnonzero((table[counter] > 0) | (table["total_ns"] > 0))
+    seen = table["total_ns"] > 0
+    for counter in counters:
+        seen = seen | (table[counter] > 0)
+    kept = np.flatnonzero(seen)
     name = table_schema.columns[0].name
     texts = table.categories(name)
     alphabetical = np.zeros(len(texts) + 1, dtype=np.int64)

@@ -127,7 +127,7 @@ class Attribution:
     graphs: Attributed
 
 
-def attribute(  # noqa: PLR0913 - the rules, and what the caller has already
+def attribute(  # noqa: PLR0913 - what is at hand already
     trace: Trace,
     *,
     family: IterationFamily | None = None,

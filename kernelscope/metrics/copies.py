@@ -59,11 +59,11 @@ def _summary(
         for key, codes in zip(keys, distinct, strict=True)
     }
     columns |= durations_by_group(events, window, groups, len(distinct[0]), "operations")
-    columns |= _rates(events, window, groups, len(distinct[0]))
+    columns |= rates(events, window, groups, len(distinct[0]))
     return by_total(table_schema, columns, "operations")
 
 
-def _rates(events: Table, window: Window, groups: Array, group_count: int) -> dict[str, Array]:
+def rates(events: Table, window: Window, groups: Array, group_count: int) -> dict[str, Array]:
     """Return bytes and bytes/s of the operations that start in the window.
 
     A group in which any size was not recorded has no sum: absent is not zero.

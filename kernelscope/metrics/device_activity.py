@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelscope.metrics.communication_names import is_communication
 from kernelscope.metrics.device_identity import (
     Identity,
     Lane,
@@ -30,7 +31,6 @@ from kernelscope.metrics.intervals import (
     union,
     unite,
 )
-from kernelscope.metrics.kernel_names import is_communication
 from kernelscope.metrics.sm_fill import Weighted, weighted_fill
 from kernelscope.metrics.window import Window
 from kernelscope.trace import Table, Trace, distinct, is_missing

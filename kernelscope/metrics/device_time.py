@@ -34,12 +34,18 @@ class Account:
         As in the result table.
     busy : Pieces
         When anything was on the device.
+    kernels : Pieces
+        When a kernel or a graph traced as one unit was.
+    copies : Pieces
+        When a copy or a migration was, those of peers included on a device's account.
     concurrency : tuple of int
         Time with one, two, and three or more kernels.
     partition : tuple of int
         Time of each class of ``PARTITION_CLASSES``.
     fill : (float, int)
         Σ fill · ns and Σ ns of the executions whose fill is known.
+    compute, graphs : Pieces
+        When compute kernels ran, and graphs traced as one unit.
     """
 
     window_ns: int
@@ -48,9 +54,13 @@ class Account:
     leading_ns: int
     trailing_ns: int
     busy: Pieces
+    kernels: Pieces
+    copies: Pieces
     concurrency: tuple[int, int, int]
     partition: tuple[int, ...]
     fill: Weighted
+    compute: Pieces
+    graphs: Pieces
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +79,8 @@ class DeviceTime:
         One for each physical device.
     other_process_ns : tuple of int
         For each lane, time in which only other processes were on its device.
+    communication : tuple of str
+        The user's patterns of communication kernels, beside the list.
     """
 
     window: Window
@@ -76,6 +88,7 @@ class DeviceTime:
     lanes: tuple[Account, ...]
     devices: tuple[Account, ...]
     other_process_ns: tuple[int, ...]
+    communication: tuple[str, ...] = ()
 
 
 def measure(
@@ -90,7 +103,8 @@ def measure(
     window : Window, optional
         The whole trace by default.
     communication : sequence of str
-        Regular expressions of further communication kernels.
+        Further communication kernels, as
+        :func:`kernelscope.metrics.communication_names.user_pattern` takes them.
     """
     window = window or whole(trace)
     identity = identify(trace)
@@ -109,7 +123,9 @@ def measure(
         for i in members:
             own = _own_ns(identity, lanes, members, marked, identity.lanes[i][0])
             others[i] = total(devices[-1].busy) - own
-    return DeviceTime(window, identity, tuple(lanes), tuple(devices), tuple(others))
+    return DeviceTime(
+        window, identity, tuple(lanes), tuple(devices), tuple(others), tuple(communication)
+    )
 
 
 def devices(
@@ -256,9 +272,13 @@ def _account(activity: Activity, window: Window) -> Account:
         leading_ns=int(starts[0]) - window.start_ns if some else length,
         trailing_ns=window.end_ns - int(ends[-1]) if some else 0,
         busy=busy,
+        kernels=kernels,
+        copies=activity.copies,
         concurrency=concurrency(activity.starts, activity.ends),
         partition=partition(activity, length, total(busy)),
         fill=activity.fill,
+        compute=activity.compute,
+        graphs=activity.graphs,
     )
 
 

@@ -29,6 +29,9 @@ def no_times() -> Int64s:
 _FEW_RUNS = 10
 """Merging beats sorting if one value in 2 to this power, or fewer, is less than the one before."""
 
+_SIMILAR = 8
+"""Two sets are merged where one has up to this many times as many pieces as the other."""
+
 NO_PIECES: Pieces = (no_times(), no_times())
 """The empty set."""
 
@@ -90,7 +93,11 @@ def union(starts: npt.NDArray[Any], ends: npt.NDArray[Any]) -> Pieces:
     starts, ends : ndarray of int, shape (n,)
         In any order, ``ends >= starts``.
     """
-    return merge_ordered(ordered(starts), ordered(ends))
+    start, end = ordered(starts), ends.astype(np.int64, copy=False)
+    if start is starts and bool((end[1:] < end[:-1]).any()):
+        # Nested intervals in order of start: how far any of them has reached serves as the end.
+        return merge_ordered(start, np.maximum.accumulate(end))
+    return merge_ordered(start, ordered(end))
 
 
 def unite(*sets: Pieces) -> Pieces:
@@ -186,6 +193,7 @@ def intersection(one: Pieces, other: Pieces) -> Pieces:
     if not len(one[0]) or not len(other[0]):
         return NO_PIECES
     one, other = extended(one), extended(other)
+    one, other = _near(one, other), _near(other, one)
     starts = np.sort(np.concatenate((one[0], other[0])), kind="stable")
     ends = np.sort(np.concatenate((one[1], other[1])), kind="stable")
     # The second is open from the (i+1)-th start on, and the first to end does so at end i.
@@ -194,9 +202,22 @@ def intersection(one: Pieces, other: Pieces) -> Pieces:
     return begin[found], end[found]
 
 
+def _near(pieces: Pieces, few: Pieces) -> Pieces:
+    """Return those of many `pieces` that overlap any of a `few`; all where these are not few."""
+    if len(pieces[0]) < _SIMILAR * len(few[0]):
+        return pieces
+    first = np.searchsorted(pieces[1], few[0], side="right")
+    last = np.searchsorted(pieces[0], few[1], side="left")
+    np.maximum(first[1:], last[:-1], out=first[1:])  # a piece may reach from one to the next
+    length = np.maximum(last - first, 0)
+    place = np.arange(int(length.sum()))
+    place += np.repeat(first - (np.cumsum(length) - length), length)
+    return pieces[0][place], pieces[1][place]
+
+
 def subtract(one: Pieces, other: Pieces) -> Pieces:
     """Return the time of `one` that does not lie in `other`."""
-    other = extended(other)
+    other = _near(extended(other), one)
     if not len(one[0]) or not len(other[0]):
         return extended(one)
     low = min(one[0][0], other[0][0]) - 1
@@ -208,6 +229,8 @@ def subtract(one: Pieces, other: Pieces) -> Pieces:
 def covered_before(pieces: Pieces, times: Int64s) -> Int64s:
     """Return how much time the pieces cover before each of `times`, shape (m,)."""
     starts, ends = pieces
+    if not len(starts):
+        return np.zeros(len(times), dtype=np.int64)
     before = np.zeros(len(starts) + 1, dtype=np.int64)
     np.cumsum(ends - starts, out=before[1:])
     begun = np.searchsorted(starts, times, side="right")
@@ -220,6 +243,10 @@ def overlap(one: Pieces, other: Pieces) -> int:
     few, many = sorted((one, other), key=lambda pieces: len(pieces[0]))
     if not len(few[0]):
         return 0
+    if len(many[0]) < _SIMILAR * len(few[0]):  # merging beats looking up
+        starts = np.sort(np.concatenate((one[0], other[0])), kind="stable")
+        ends = np.sort(np.concatenate((one[1], other[1])), kind="stable")
+        return time_at_least(starts, ends, 2)
     before_start, before_end = np.split(covered_before(many, np.concatenate(few)), 2)
     return int((before_end - before_start).sum())
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from kernelscope.metrics.communication_names import is_communication
 from kernelscope.metrics.grouping import begins, group
 from kernelscope.metrics.intervals import sorting, sums_by
 from kernelscope.metrics.iteration_family import IterationFamily
-from kernelscope.metrics.kernel_names import is_communication
 from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids
 from kernelscope.metrics.range_families import device_span
 from kernelscope.trace import Table, Trace, median

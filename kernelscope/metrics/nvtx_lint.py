@@ -172,7 +172,8 @@ def _coverage(trace: Trace, attribution: Attribution) -> list[_Finding]:
     if not len(trace.kernels):
         return []
     found: list[_Finding] = []
-    left = unattributed(trace, attribution=attribution).records()
+    outside = unattributed(trace, attribution=attribution).records()
+    left = [row for row in outside if row["kernels"] or row["total_ns"]]
     time = sum(row["total_ns"] for row in left if row["domain"] is None)
     whole = int((trace.kernels["end_ns"] - trace.kernels["start_ns"]).sum())
     if time:
@@ -190,7 +191,7 @@ def _coverage(trace: Trace, attribution: Attribution) -> list[_Finding]:
         )
     idle = _names_without_work(trace, attribution)
     if idle.any():
-        message = "Names none of whose ranges launched a kernel, copy or memset."
+        message = "Names none of whose ranges launched a kernel, copy, memset or opaque graph."
         names = len(np.unique(range_names(trace.ranges, folded=True)[0][idle]))
         example = _name(trace.ranges, idle)
         share = float(idle.mean())

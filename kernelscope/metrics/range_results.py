@@ -133,17 +133,18 @@ RANGE_INSTANCES = TableSchema(
 
 UNATTRIBUTED = TableSchema(
     "unattributed",
-    "Which kernel time belongs to no range, and why?",
+    "Which kernel time, and which opaque graphs, belong to no range, and why?",
     (
         text(
             "domain",
-            "the domain whose push/pop ranges do not hold the kernels; missing where no range "
+            "the domain whose push/pop ranges do not hold the work; missing where no range "
             "of any domain does",
             optional=True,
         ),
         text("reason", "see attribution.REASONS"),
         integer("kernels", "count", "kernels that start in the window"),
         integer("total_ns", "ns", "sum of their time inside the window"),
+        integer("opaque_ns", "ns", "sum of the time of CUDA graphs traced as one unit"),
     ),
 )
 

@@ -47,7 +47,7 @@ def measure(
     return measure_ranges(attribution or attribute(trace), _bounds(trace, window))
 
 
-def ranges(  # noqa: PLR0913 - what the caller has already
+def ranges(  # noqa: PLR0913 - what is at hand already
     trace: Trace,
     window: Window | None = None,
     *,
@@ -226,35 +226,39 @@ def _tree_keys(table: Table) -> list[tuple[tuple[str, ...], str, str, int]]:
 def unattributed(
     trace: Trace, window: Window | None = None, *, attribution: Attribution | None = None
 ) -> Table:
-    """Which kernel time belongs to no range, and why?
+    """Which kernel time, and which opaque graphs, belong to no range, and why?
 
     Returns
     -------
     Table
         Under ``range_results.UNATTRIBUTED``, longest first: rows without a domain tell of the
-        kernels that lie in no range at all and inherit none, the others, domain by domain, of
-        those outside its push/pop ranges.
+        work that lies in no range at all and inherits none, the others, domain by domain, of
+        what is outside its push/pop ranges. The rule of nsys knows no opaque graphs.
     """
-    if not len(trace.kernels):
+    if not len(trace.kernels) and not len(trace.graphs):
         return Table.empty(results.UNATTRIBUTED)
     attribution = attribution or attribute(trace)
     window = _bounds(trace, window)
     call = attribution.kernels.call
     place = place_reasons(trace.ranges, attribution.enclosed.calls)
     inside, time = starts_inside(trace.kernels, window), clipped_durations(trace.kernels, window)
-    records: list[tuple[str | None, int, int, int]] = []
+    graph_call, graph_time = _opaque(attribution, window)
+    records: list[tuple[str | None, int, int, int, int]] = []
     for where, calls, by_family in _without_range(attribution):
         reason = np.where(_family_reason(attribution), attribution.inheritance.reason, place)
-        out = np.append(calls, True)[call]
-        why = np.append(reason if by_family else place, REASONS.index("no_launch_row"))[call]
+        reasons = np.append(reason if by_family else place, REASONS.index("no_launch_row"))
+        outside = np.append(calls, True)
+        out, why = outside[call], reasons[call]
         counts = np.bincount(why[out & inside], minlength=len(REASONS))
         totals = sums_by(why[out], time[out], len(REASONS))
+        out, why = outside[graph_call], reasons[graph_call]
+        opaque = sums_by(why[out], graph_time[out], len(REASONS))
         records += [
-            (where, number, int(counts[number]), int(totals[number]))
+            (where, number, int(counts[number]), int(totals[number]), int(opaque[number]))
             for number in range(len(REASONS))
-            if counts[number] or totals[number]
+            if counts[number] or totals[number] or opaque[number]
         ]
-    records.sort(key=lambda record: (record[0] is not None, record[0] or "", -record[3]))
+    records.sort(key=lambda row: (row[0] is not None, row[0] or "", -row[3] - row[4]))
     return Table.make(
         results.UNATTRIBUTED,
         {
@@ -262,8 +266,17 @@ def unattributed(
             "reason": Categorical.of([REASONS[record[1]] for record in records]),
             "kernels": np.array([record[2] for record in records], dtype=np.int64),
             "total_ns": np.array([record[3] for record in records], dtype=np.int64),
+            "opaque_ns": np.array([record[4] for record in records], dtype=np.int64),
         },
     )
+
+
+def _opaque(attribution: Attribution, window: Window) -> tuple[Int32s, Int64s]:
+    """Return the launch of each opaque graph and its time; none under the rule of nsys."""
+    graphs = attribution.enclosed.trace.graphs
+    if attribution.enclosed.strict:
+        graphs = Table.empty(graphs.schema)
+    return attribution.graphs.call[: len(graphs)], clipped_durations(graphs, window)
 
 
 def _without_range(

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from kernelscope.metrics.call_classes import NAMES, call_classes
 from kernelscope.metrics.intervals import ordered
-from kernelscope.metrics.launch_times import LaunchTimes
-from kernelscope.trace import Table, Trace
+from kernelscope.metrics.launch_times import LaunchTimes, launch_times
+from kernelscope.trace import Trace
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
@@ -26,7 +26,8 @@ WORK_NS = 50_000
 """What a call that can block may take before it is waiting."""
 
 QUEUE_FULL = 1000
-"""Launches outstanding from which on a long launch call waits for room in the queue."""
+"""Operations outstanding from which on a long launch call waits for room in the queue, which
+holds 1022 of them: kernels, copies and memsets alike."""
 
 WAITS: tuple[str, ...] = (
     "synchronization",
@@ -64,18 +65,18 @@ class Waiting:
     kind: npt.NDArray[np.int8]
 
 
-def waiting(trace: Trace, calls: Table, launches: LaunchTimes) -> Waiting:
+def waiting(trace: Trace, launches: LaunchTimes | None = None) -> Waiting:
     """When did a thread of the host wait inside a CUDA call, and for what?
 
     Parameters
     ----------
     trace : Trace
-        Its kernels say how many launches were outstanding.
-    calls : Table
-        ``trace.api_calls`` without wrappers.
-    launches : LaunchTimes
+        Its kernels, copies and graphs say how much was outstanding.
+    launches : LaunchTimes, optional
         What :func:`kernelscope.metrics.launch_times.launch_times` says of the trace.
     """
+    launches = launches or launch_times(trace)
+    calls = launches.api_calls
     classes = call_classes(calls.categories("name"))
     kind_of = np.array([_WAIT_OF_CLASS.get(name, -1) for name in NAMES], dtype=np.int8)[classes]
     grace_of = np.where(kind_of == 0, 0, WORK_NS)
@@ -87,17 +88,26 @@ def waiting(trace: Trace, calls: Table, launches: LaunchTimes) -> Waiting:
     kind = kind_of[code[call]]
     launching = classes[code[call]] == NAMES.index("launch")
     if launching.any():
-        full = _outstanding(trace, calls, launches, call[launching]) >= QUEUE_FULL
+        full = _outstanding(trace, launches, call[launching]) >= QUEUE_FULL
         kind[np.flatnonzero(launching)[full]] = _QUEUE
     return Waiting(call, start[call] + grace[code[call]], end[call].astype(np.int64), kind)
 
 
-def _outstanding(trace: Trace, calls: Table, launches: LaunchTimes, asked: Int64s) -> Int64s:
-    """Return how many launches of its process had begun, and not started to run, at each call."""
+def _outstanding(trace: Trace, launches: LaunchTimes, asked: Int64s) -> Int64s:
+    """Return how many calls of its process had put work in the queue that had not started yet.
+
+    Copies and memsets take places in it as kernels do; a graph's nodes take one together.
+    """
+    calls = launches.api_calls
     start = calls["start_ns"]
     first = np.full(len(calls), np.iinfo(np.int64).max)
-    found = launches.call_of_kernel >= 0
-    np.minimum.at(first, launches.call_of_kernel[found], trace.kernels["start_ns"][found])
+    for work, call in (
+        (trace.kernels, launches.call_of_kernel),
+        (trace.copies, launches.call_of_copy),
+        (trace.graphs, launches.call_of_graph),
+    ):
+        found = call >= 0
+        np.minimum.at(first, call[found], work["start_ns"][found])
     launched = np.flatnonzero(first < np.iinfo(np.int64).max)
     count = np.zeros(len(asked), dtype=np.int64)
     process = calls["process_id"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.trace import Table, Trace
+from kernelscope.trace import Array, Table, Trace
 
 Int64s = npt.NDArray[np.int64]
 
@@ -47,7 +48,7 @@ def whole(trace: Trace) -> Window:
     return Window(start, end, "first to last CUDA activity")
 
 
-def starts_inside(events: Table, window: Window) -> npt.NDArray[np.bool_]:
+def starts_inside(events: Table | Mapping[str, Array], window: Window) -> npt.NDArray[np.bool_]:
     """Return which events *start* in the window: those are counted there.
 
     Events at the very end of the window that have no duration count, too, so that the window of

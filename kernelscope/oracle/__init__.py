@@ -15,6 +15,7 @@ runs by name, :func:`large` runs of any size, :func:`random_run` small nasty one
 """
 
 from kernelscope.oracle.answers import answers, totals
+from kernelscope.oracle.host_answers import host_answers
 from kernelscope.oracle.large import large
 from kernelscope.oracle.nasty import random_run
 from kernelscope.oracle.nsys import generations, write
@@ -31,6 +32,7 @@ __all__ = [
     "Setup",
     "answers",
     "generations",
+    "host_answers",
     "large",
     "plan_of",
     "random_run",

@@ -11,6 +11,7 @@ from kernelscope.parsers import nsys_names as names
 from kernelscope.parsers.convert import coded, floats, integers, labelled
 from kernelscope.parsers.nsys_events import interval, present
 from kernelscope.parsers.nsys_export import Export, messages
+from kernelscope.parsers.nsys_payloads import message_payloads
 from kernelscope.trace import (
     Array,
     Categorical,
@@ -57,6 +58,7 @@ def ranges_table(export: Export) -> Table:
             *(numbers.get(f"{n}Value") for n in ("uint64", "int64", "uint32", "int32"))
         ),
         "payload_float": floats(read.columns.get("doubleValue")),
+        **message_payloads(export, read.rows),
     }
     return Table.make(schema.RANGES, present(columns)).take(chosen)
 

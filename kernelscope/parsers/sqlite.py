@@ -146,6 +146,32 @@ class SqliteFile:
             return None
         return None if row is None or row[0] is None else str(row[0])
 
+    def read_blobs(self, table: str, column: str) -> tuple[list[int], list[bytes]]:
+        """Read the blobs of one column, and the place of each in the table's order of rows.
+
+        Values of other types are left out, and so is a column that the table does not have.
+
+        Raises
+        ------
+        DamagedFileError
+            If SQLite finds the file damaged.
+        """
+        places: list[int] = []
+        found: list[bytes] = []
+        if column not in self.tables.get(table, ()):
+            return places, found
+        try:
+            with closing(connect(self.path)) as connection:
+                first = 0
+                for block in _blocks(connection, self.path, table, [column]):
+                    some = [(i, value) for i, (value,) in enumerate(block, first) if value]
+                    places += [i for i, value in some if isinstance(value, bytes)]
+                    found += [value for _, value in some if isinstance(value, bytes)]
+                    first += len(block)
+        except sqlite3.Error as error:
+            raise _explained(self.path, table, error) from error
+        return places, found
+
 
 def _layouts(connection: sqlite3.Connection) -> dict[str, Layout]:
     layouts = {}

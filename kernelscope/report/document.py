@@ -100,7 +100,7 @@ def iterations(summary: IterationSummary, rows: Table) -> Row:
 
 
 def unattributed(what: Capture, table: Table) -> Row | None:
-    """Return the kernels that lie in no range at all, with reasons, and those of each domain.
+    """Return the work that lies in no range at all, with reasons, and that of each domain.
 
     None where no ranges were recorded: that no range holds a kernel then says nothing of it.
     """
@@ -111,6 +111,7 @@ def unattributed(what: Capture, table: Table) -> Row | None:
     return {
         "kernels": sum(row["kernels"] for row in nowhere),
         "total_ns": sum(row["total_ns"] for row in nowhere),
+        "opaque_ns": sum(row["opaque_ns"] for row in nowhere),
         "reasons": [{k: v for k, v in row.items() if k != "domain"} for row in nowhere],
         "by_domain": [row for row in rows if row["domain"] is not None],
     }

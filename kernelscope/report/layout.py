@@ -121,6 +121,33 @@ def _words(text: str, width: int) -> Iterator[str]:
         yield rest
 
 
+def definitions(page: Page, terms: Sequence[tuple[str, str]]) -> list[Text]:
+    """Return terms, each with a text wrapped beside it, or below it where the page is narrow.
+
+    Parameters
+    ----------
+    page : Page
+        Width of the page.
+    terms : sequence of (str, str)
+        What is explained, and how.
+    """
+    terms = [(printable(term), text) for term, text in terms]
+    widest = max((cell_len(term) for term, _ in terms), default=0)
+    below = widest > page.width // 2
+    indent = _GAP if below else widest + _GAP
+    lines: list[Text] = []
+    for term, text in terms:
+        wrapped = paragraph(replace(page, width=page.width - indent), text)
+        if below or not wrapped:
+            lines.append(Text(shorten(term, page.width), style="bold"))
+        else:
+            first = wrapped.pop(0)
+            blanks = " " * (indent - cell_len(term))
+            lines.append(Text.assemble((term, "bold"), blanks, first))
+        lines += [Text(" " * indent).append(line) for line in wrapped]
+    return lines
+
+
 def grid(page: Page, figures: Sequence[Figures], header: str, names: Sequence[str]) -> list[Text]:
     """Return rows of figures, each followed by its name, fitted to the page.
 

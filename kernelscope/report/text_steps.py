@@ -241,13 +241,13 @@ def outside(unattributed: Table, kernel_ns: int, page: Page) -> list[Text]:
     """Return what belongs to no range at all, and why; nothing where all does."""
     lines: list[Text] = []
     for row in unattributed.records():
-        if row["domain"] is None and kernel_ns:
+        said = []
+        if kernel_ns and (row["kernels"] or row["total_ns"]):
+            said.append(f"{units.ratio(row['total_ns'] / kernel_ns)} of kernel time")
+            said.append(units.quantity(row["kernels"], "kernel"))
+        if row["opaque_ns"]:
+            said.append(f"{units.duration(row['opaque_ns'])} in opaque CUDA graphs")
+        if said and row["domain"] is None:
             why = REASONS.get(row["reason"], row["reason"].replace("_", " "))
-            share = units.ratio(row["total_ns"] / kernel_ns)
-            lines += paragraph(
-                page,
-                f"in no range: {share} of kernel time, "
-                f"{units.quantity(row['kernels'], 'kernel')}, {why}",
-                mark="- ",
-            )
+            lines += paragraph(page, f"in no range: {', '.join(said)}, {why}", mark="- ")
     return lines

@@ -26,26 +26,39 @@ def render(table: Table, top: int = 0) -> str:
     rows = ordered(table)
     shown = rows.take(np.arange(min(top, len(rows)))) if top else rows
     cells = [
-        [_escaped(text) for text in units.texts(plain(shown, column.name), column.unit)]
+        [escaped(text) for text in units.texts(plain(shown, column.name), column.unit)]
         for column in columns
     ]
-    lines = [
-        f"### {table.schema.meaning}",
-        "",
-        _line([column.name for column in columns]),
-        _line(["---" if column.dtype == "category" else "---:" for column in columns]),
-        *(_line(row) for row in zip(*cells, strict=True)),
-    ]
+    headers = [(column.name, column.dtype != "category") for column in columns]
+    lines = [f"### {table.schema.meaning}", "", *grid(headers, zip(*cells, strict=True))]
     if len(shown) < len(rows):
         lines += ["", f"{units.count(len(rows) - len(shown))} more rows are not shown."]
     return "\n".join(lines) + "\n"
+
+
+def grid(headers: Iterable[tuple[str, bool]], rows: Iterable[Iterable[str]]) -> list[str]:
+    """Return the lines of a Markdown table.
+
+    Parameters
+    ----------
+    headers : iterable of (str, bool)
+        Names of the columns, and whether each is aligned right.
+    rows : iterable of iterable of str
+        Cells, escaped already.
+    """
+    headers = list(headers)
+    return [
+        _line([name for name, _ in headers]),
+        _line(["---:" if right else "---" for _, right in headers]),
+        *map(_line, rows),
+    ]
 
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Keep what a kernel's template arguments would otherwise do to the page.
 
     A bracket could begin an image, which a browser fetches from wherever it says.

@@ -11,6 +11,7 @@ from kernelscope.metrics.analysis import TABLES, Analysis
 from kernelscope.report.document import SCHEMA_VERSION, capture
 from kernelscope.report.printable import json_text, printable
 from kernelscope.report.rows import ordered, tuples
+from kernelscope.report.sql_tables import column_name
 from kernelscope.schema import DType, TableSchema
 from kernelscope.trace import Table
 
@@ -61,11 +62,6 @@ def write(analysis: Analysis, path: Path) -> None:
         _write_metadata(database)
     finally:
         database.close()
-
-
-def column_name(name: str) -> str:
-    """Return a column's name in SQL, where a dot would need quoting: ``quantiles_ns_p5``."""
-    return name.replace(".", "_")
 
 
 def datasette_metadata(database: str, title: str) -> str:

@@ -382,6 +382,11 @@ class Slow:
                 if reason:
                     found[domain, reason, "kernels"] += self.counted(kernel)
                     found[domain, reason, "total_ns"] += len(self.inside(kernel))
+        for graph in self.seen_graphs:
+            for domain in (None, *domains):
+                reason = self.why_not(self.launch(graph), domain)
+                if reason:
+                    found[domain, reason, "opaque_ns"] += len(self.inside(graph))
         return +found
 
     def why_not(self, number: int, domain: str | None) -> str:

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from kernelscope import schema
+from kernelscope.metrics.communication_names import is_communication
 from kernelscope.metrics.device_gaps import gaps
 from kernelscope.metrics.device_streams import streams
 from kernelscope.metrics.device_time import checks, devices, measure
-from kernelscope.metrics.kernel_names import is_communication
 from kernelscope.metrics.results import PARTITION_CLASSES
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Categorical, ColumnData, Table, Trace, missing_value

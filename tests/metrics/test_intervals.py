@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernelscope.metrics import intervals as iv
@@ -69,6 +69,30 @@ def test_union_is_the_sweep_over_sorted_intervals(spans: Spans) -> None:
 def test_unite_is_the_union_of_all(one: Spans, two: Spans, three: Spans) -> None:
     found = iv.unite(pieces(one), pieces(two), pieces(three))
     assert as_list(found) == slow_union(one + two + three)
+
+
+FEW = st.tuples(
+    st.integers(0, 220),
+    st.lists(st.tuples(st.integers(0, 9), st.sampled_from((0, 1, 2, 40))), max_size=3),
+).map(lambda t: [(t[0] + start, t[0] + start + length) for start, length in t[1]])
+"""Close together, so that one of many may reach over several."""
+
+MANY = st.lists(st.integers(0, 3), min_size=30, max_size=60).map(
+    lambda lengths: [(4 * i, 4 * i + length) for i, length in enumerate(lengths)]
+)
+
+
+@given(FEW, MANY)
+@example([(40, 41), (42, 43)], [(4 * i, 4 * i + 3) for i in range(30)])
+def test_a_few_against_many_agree_with_the_bitmap(one: Spans, two: Spans) -> None:
+    few, many = pieces(one), pieces(two)
+    for left, right, ours, theirs in ((few, many, one, two), (many, few, two, one)):
+        both, rest = iv.intersection(left, right), iv.subtract(left, right)
+        assert covered_by(both) == covered(ours) & covered(theirs)
+        assert covered_by(rest) == covered(ours) - covered(theirs)
+        assert is_canonical(both)
+        assert iv.total(both) == iv.overlap(left, right) == len(covered(one) & covered(two))
+        assert iv.total(rest) == len(covered(ours) - covered(theirs))
 
 
 @given(SPANS, SPANS)
@@ -145,9 +169,8 @@ def test_union_by_group_is_the_union_of_each(
 
 @given(SPANS, st.lists(st.integers(LOW - 3, HIGH + 15), max_size=6))
 def test_covered_before(spans: Spans, times: list[int]) -> None:
-    found = iv.covered_before(pieces(spans), np.array(times, dtype=np.int64)) if spans else None
-    if found is not None:
-        assert found.tolist() == [len([t for t in covered(spans) if t < at]) for at in times]
+    found = iv.covered_before(pieces(spans), np.array(times, dtype=np.int64))
+    assert found.tolist() == [len([t for t in covered(spans) if t < at]) for at in times]
 
 
 @given(
@@ -249,3 +272,7 @@ def test_labels_go_with_their_times(pairs: list[tuple[int, int]], in_order: bool
     assert sorted(zip(times.tolist(), labels.tolist(), strict=True)) == sorted(pairs)
     assert times.tolist() == sorted(time for time, _ in pairs)
     assert (both == before).all()
+
+
+def test_nothing_is_covered_before_any_time() -> None:
+    assert iv.covered_before(iv.NO_PIECES, np.array([3, 5])).tolist() == [0, 0]

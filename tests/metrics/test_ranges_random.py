@@ -269,7 +269,7 @@ def test_projections_and_the_rest_agree(slow: Slow) -> None:
     left = slow.unattributed()
     table = unattributed(trace, window, attribution=found).records()
     for row in table:
-        for figure in ("kernels", "total_ns"):
+        for figure in ("kernels", "total_ns", "opaque_ns"):
             assert row[figure] == left.pop((row["domain"], row["reason"], figure), 0)
     assert not left
 

@@ -51,7 +51,7 @@ def test_a_calls_class_is_told_by_its_name(name: str, kind: str) -> None:
 
 def waits(*calls: tuple[int, int, str], kernels: int = 0) -> list[tuple[int, int, str]]:
     trace = build.trace(api_calls=build.api_calls(*calls))
-    found = waiting(trace, trace.api_calls, launch_times(trace))
+    found = waiting(trace)
     kinds = [WAITS[code] for code in found.kind.tolist()]
     return list(zip(found.start.tolist(), found.end.tolist(), kinds, strict=True))
 
@@ -92,6 +92,25 @@ def test_a_long_launch_waits_for_a_full_queue_or_for_its_code(outstanding: int, 
         *(build.kernels((10**9, 10**9 + 1), correlation_id=i) for i in range(started, count + 1)),
     )
     trace = build.trace(api_calls=calls, kernels=kernels)
-    found = waiting(trace, trace.api_calls, launch_times(trace))
+    found = waiting(trace)
     assert [WAITS[code] for code in found.kind.tolist()] == [f"blocked: {kind}"]
     assert found.start.tolist() == [5000 + 50 * US]
+
+
+def test_copies_and_memsets_fill_the_queue_as_kernels_do() -> None:
+    calls = build.joined(
+        *(build.api_calls((i, i, "cudaMemsetAsync"), correlation_id=i) for i in range(600)),
+        *(build.api_calls((i, i, "cudaLaunchKernel"), correlation_id=i) for i in range(600, 1000)),
+        build.api_calls((5000, 5000 + 60 * US, "cudaLaunchKernel"), correlation_id=1000),
+    )
+    late = (10**9, 10**9 + 1)
+    trace = build.trace(
+        api_calls=calls,
+        copies=build.joined(
+            *(build.copies((*late, "memset"), correlation_id=i) for i in range(600))
+        ),
+        kernels=build.joined(*(build.kernels(late, correlation_id=i) for i in range(600, 1001))),
+    )
+    for launches in (None, launch_times(trace)):
+        found = waiting(trace, launches)
+        assert [WAITS[code] for code in found.kind.tolist()] == ["blocked: queue"]

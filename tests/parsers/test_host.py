@@ -23,7 +23,9 @@ def export(path: Path, **tables: list[dict[str, Any]]) -> Trace:
     database = sqlite_utils.Database(path)
     strings = [{"id": 1, "value": "read"}, {"id": 2, "value": "profiling finished"}]
     database.table("StringIds").insert_all(strings)
-    database.table("META_DATA_EXPORT").insert_all([{"name": "EXPORT_SCHEMA_VERSION", "value": "3.0"}])
+    database.table("META_DATA_EXPORT").insert_all(
+        [{"name": "EXPORT_SCHEMA_VERSION", "value": "3.0"}]
+    )
     for name, rows in tables.items():
         database.table(name).insert_all(rows)
     database.close()

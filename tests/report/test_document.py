@@ -182,8 +182,14 @@ def test_a_path_is_a_list_of_names_and_what_lies_in_no_range_has_reasons() -> No
             Capture("x", "nsys", recorded=("kernels", "ranges")),
             ranges=[{"path": "step 1\x1fforward > not a path", "name": "forward > not a path"}],
             unattributed=[
-                {"reason": "no_launch_row", "kernels": 2, "total_ns": 30},
-                {"domain": "NCCL", "reason": "between_ranges", "kernels": 5, "total_ns": 70},
+                {"reason": "no_launch_row", "kernels": 2, "total_ns": 30, "opaque_ns": 4},
+                {
+                    "domain": "NCCL",
+                    "reason": "between_ranges",
+                    "kernels": 5,
+                    "total_ns": 70,
+                    "opaque_ns": 9,
+                },
             ],
         )
     )
@@ -192,8 +198,17 @@ def test_a_path_is_a_list_of_names_and_what_lies_in_no_range_has_reasons() -> No
     assert made["unattributed"] == {
         "kernels": 2,
         "total_ns": 30,
-        "reasons": [{"reason": "no_launch_row", "kernels": 2, "total_ns": 30}],
-        "by_domain": [{"domain": "NCCL", "reason": "between_ranges", "kernels": 5, "total_ns": 70}],
+        "opaque_ns": 4,
+        "reasons": [{"reason": "no_launch_row", "kernels": 2, "total_ns": 30, "opaque_ns": 4}],
+        "by_domain": [
+            {
+                "domain": "NCCL",
+                "reason": "between_ranges",
+                "kernels": 5,
+                "total_ns": 70,
+                "opaque_ns": 9,
+            }
+        ],
     }
 
 
@@ -287,7 +302,7 @@ def test_rows_inside_an_object_have_a_line_each_too() -> None:
 
 
 def test_kernels_outside_ranges_are_unknown_where_none_were_recorded() -> None:
-    outside = [{"reason": "no_range_on_thread", "kernels": 2, "total_ns": 5}]
+    outside = [{"reason": "no_range_on_thread", "kernels": 2, "total_ns": 5, "opaque_ns": 0}]
     recorded = Capture("x", "nsys", recorded=("kernels", "ranges"))
 
     assert document(analysis(unattributed=outside))["unattributed"] is None

@@ -9,7 +9,7 @@ from kernelscope.metrics.range_results import RANGES, UNATTRIBUTED
 from kernelscope.metrics.range_view import RangeView, matching
 from kernelscope.report.layout import Page
 from kernelscope.report.text_ranges import page_of, stems
-from kernelscope.report.text_steps import folded, labels
+from kernelscope.report.text_steps import folded, labels, outside
 from kernelscope.trace import Table
 from tests.build import table
 from tests.report.analyses import CAPTURE, WINDOW
@@ -120,3 +120,19 @@ def test_a_path_of_names_that_hold_its_separators() -> None:
 def test_names_say_domain_and_process_where_they_must() -> None:
     assert labels(["a", ""], ["", "NCCL"], [1, 1]) == ["a", "(no name)  [NCCL]"]
     assert labels(["a", "a"], ["", ""], [1, 2]) == ["a  [process 1]", "a  [process 2]"]
+
+
+def test_opaque_graphs_in_no_range_are_told_of() -> None:
+    left = table(
+        UNATTRIBUTED,
+        [
+            {"reason": "between_ranges", "kernels": 2, "total_ns": 5_000, "opaque_ns": 0},
+            {"reason": "no_range_on_thread", "kernels": 0, "total_ns": 0, "opaque_ns": 7_000},
+        ],
+    )
+    lines = [line.plain for line in outside(left, 10_000, Page(100, 0))]
+    assert lines == [
+        "- in no range: 50.0 % of kernel time, 2 kernels, launched between ranges",
+        "- in no range: 7.000 µs in opaque CUDA graphs, launched by a thread without ranges",
+    ]
+    assert len(outside(left, 0, Page(100, 0))) == 1

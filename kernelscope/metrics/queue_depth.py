@@ -1,0 +1,173 @@
+"""How far the host runs ahead of the device: launches begun whose execution has not started.
+
+A launch is in the queue from the start of its call to the start of its first execution, whether
+the call has returned or not. A queue that is empty while the device is idle means that the
+device waits for the host; one that is about a thousand deep, that the host waits for the device:
+the driver then blocks launch calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelscope.metrics import launch_results as results
+from kernelscope.metrics.device_identity import Lane, integers, lane_of, lanes_of
+from kernelscope.metrics.grouping import Rows
+from kernelscope.metrics.intervals import Int64s, clip, ordered, sums_by
+from kernelscope.metrics.launch_calls import launch_calls
+from kernelscope.metrics.window import Window, starts_inside, whole
+from kernelscope.trace import ColumnData, Table, Trace, is_missing
+
+_LEAST = np.array([least for _, least in results.DEPTHS], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """A step function: ``depth[i]`` from ``times[i]`` to ``times[i + 1]``.
+
+    Attributes
+    ----------
+    times : ndarray of int64, shape (n + 1,)
+        Strictly ascending, from the start of the window to its end.
+    depth : ndarray of int64, shape (n,)
+        Two neighbours differ.
+    """
+
+    times: Int64s
+    depth: Int64s
+
+
+def queue_depth(trace: Trace, window: Window | None = None, *, calls: Table | None = None) -> Table:
+    """How many launches does the host keep ahead of the device?
+
+    Parameters
+    ----------
+    trace : Trace
+        The trace.
+    window : Window, optional
+        Where to look; by default all of it. Launches that were in the queue when it began are
+        in it.
+    calls : Table, optional
+        What :func:`kernelscope.metrics.launch_calls.launch_calls` returned of the whole trace.
+
+    Returns
+    -------
+    Table
+        Under ``launch_results.QUEUE_DEPTH``: a row for each process and device of its own that
+        it launched anything on, by process and device. A launch belongs to the device of its
+        first execution.
+    """
+    window = window or whole(trace)
+    calls = launch_calls(trace) if calls is None else calls
+    counted = starts_inside(calls, window)
+    lanes, rows = _lanes(calls)
+    steps = [_steps(calls, part, window) for part in rows]
+    spent = np.array([_time_by_class(each) for each in steps], dtype=np.int64).T
+    unknown = is_missing(calls["latency_ns"]) & counted
+    length = window.duration_ns
+    columns: dict[str, ColumnData] = {
+        "process_id": integers(lane[0] for lane in lanes),
+        "device_id": integers(lane[1] for lane in lanes),
+        "launches": integers(int(np.count_nonzero(counted[part])) for part in rows),
+        "mean": np.array([_area(each) / length if length else np.nan for each in steps]),
+        "max": integers(int(each.depth.max(initial=0)) for each in steps),
+        "unknown": integers(int(np.count_nonzero(unknown[part])) for part in rows),
+    }
+    if lanes:
+        names = (f"time_ns.depth_{name}" for name, _ in results.DEPTHS)
+        columns |= dict(zip(names, spent, strict=True))
+        return Table.make(results.QUEUE_DEPTH, columns)
+    return Table.empty(results.QUEUE_DEPTH)
+
+
+def queue_depth_steps(
+    trace: Trace, window: Window | None = None, *, calls: Table | None = None
+) -> Table:
+    """How does the number of launches ahead of the device change over time?
+
+    Parameters
+    ----------
+    trace, window, calls
+        As :func:`queue_depth` takes them.
+
+    Returns
+    -------
+    Table
+        Under ``launch_results.QUEUE_DEPTH_STEPS``: for each process and device the window, cut
+        where the depth changes.
+    """
+    window = window or whole(trace)
+    calls = launch_calls(trace) if calls is None else calls
+    lanes, rows = _lanes(calls)
+    steps = [_steps(calls, part, window) for part in rows]
+    if not steps:
+        return Table.empty(results.QUEUE_DEPTH_STEPS)
+    lengths = [len(each.depth) for each in steps]
+    return Table.make(
+        results.QUEUE_DEPTH_STEPS,
+        {
+            "process_id": np.repeat(integers(lane[0] for lane in lanes), lengths),
+            "device_id": np.repeat(integers(lane[1] for lane in lanes), lengths),
+            "start_ns": np.concatenate([each.times[:-1] for each in steps]),
+            "end_ns": np.concatenate([each.times[1:] for each in steps]),
+            "depth": np.concatenate([each.depth for each in steps]),
+        },
+    )
+
+
+def _lanes(calls: Table) -> tuple[list[Lane], list[Rows]]:
+    groups = lanes_of(calls)
+    return [lane_of(key) for key in groups.keys], groups.rows()
+
+
+def _steps(calls: Table, rows: Rows, window: Window) -> Steps:
+    """Return the depth of one process and device over the window."""
+    start, end = calls["start_ns"][rows], calls["first_start_ns"][rows]
+    waiting = end > start  # where the clocks disagree, the end is the earlier of the two
+    if not waiting.all():
+        start, end = start[waiting], end[waiting]
+    start, end, _ = clip(start, end, window.start_ns, window.end_ns)
+    return steps_of(ordered(start), ordered(end), window)
+
+
+def steps_of(starts: Int64s, ends: Int64s, window: Window) -> Steps:
+    """Return how many intervals are open over the window.
+
+    Parameters
+    ----------
+    starts, ends : ndarray of int64, shape (n,)
+        Each sorted on its own, inside the window.
+    window : Window
+        Where to look.
+    """
+    low, high = window.start_ns, window.end_ns
+    if high <= low:
+        nothing = np.empty(0, dtype=np.int64)
+        return Steps(np.array([low], dtype=np.int64), nothing)
+    times = np.concatenate((starts, ends))
+    order = np.argsort(times, kind="stable")  # merges two sorted runs in linear time
+    times = times[order]
+    depth = np.cumsum(np.where(order < len(starts), 1, -1))
+    # Of several changes at one time the last one holds; what changes nothing is no step.
+    last = np.ones(len(times), dtype=np.bool_)
+    np.not_equal(times[1:], times[:-1], out=last[:-1])
+    last &= times < high
+    times, depth = times[last], depth[last]
+    if not len(times) or times[0] > low:
+        times, depth = np.insert(times, 0, low), np.insert(depth, 0, 0)
+    new = np.ones(len(depth), dtype=np.bool_)
+    np.not_equal(depth[1:], depth[:-1], out=new[1:])
+    return Steps(np.append(times[new], high), depth[new])
+
+
+def _time_by_class(steps: Steps) -> Int64s:
+    """Return the time that each class of ``launch_results.DEPTHS`` holds."""
+    classes = np.searchsorted(_LEAST, steps.depth, side="right") - 1
+    return sums_by(classes, np.diff(steps.times), len(_LEAST))
+
+
+def _area(steps: Steps) -> int:
+    """Return Σ depth · ns."""
+    return int((steps.depth * np.diff(steps.times)).sum())
