@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.enclosing import Enclosed
+from kernelscope.metrics.intervals import latest
 from kernelscope.metrics.iteration_family import IterationFamily, fold
 from kernelscope.metrics.launching import Launching, calls_open_at
 from kernelscope.metrics.library_domains import is_data_pipeline, is_library
@@ -32,6 +33,7 @@ from kernelscope.trace import Table, distinct
 Bools = npt.NDArray[np.bool_]
 Int8s = npt.NDArray[np.int8]
 Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
 
 HOW = ("none", "direct", "inherited", "graph", "concurrent")
 """How work belongs to an iteration or range: index 0 where it does not.
@@ -100,7 +102,8 @@ def inheritance(around: Enclosed, family: IterationFamily, *, phases: bool) -> I
     how[inside] = np.where(calls.graph[inside], GRAPH, DIRECT)
     holds = (how == DIRECT) | (how == GRAPH)
     if phases:
-        holds |= (how == INHERITED) & ~own & ~_annotator_is_busy(around, family)
+        others = np.flatnonzero((how == INHERITED) & ~own)
+        holds[others] = ~_annotator_is_busy(around, family, calls.start[others])
     phase = _phases(around, family, holds)
     row = np.where(phase >= 0, phase, family.rows[iteration])
     inherits = (how == INHERITED) | (how == CONCURRENT)
@@ -125,19 +128,19 @@ def _places(calls: Launching, family: IterationFamily) -> tuple[Bools, Bools]:
 
 
 def _open_period(calls: Launching, family: IterationFamily) -> Int32s:
-    """Return the iteration whose period is open at each call; −1 for none.
-
-    The few periods are looked up among the many calls of each thread, which are in order.
-    """
-    index = np.full(len(calls), -1, dtype=np.int32)
-    numbers = np.arange(-1, len(family.starts), dtype=np.int32)
-    for part in calls.threads.values():
-        begin = np.searchsorted(calls.start[part], family.starts)
-        size = np.diff(begin, prepend=0, append=part.stop - part.start)
-        index[part] = np.repeat(numbers, size)
+    """Return the iteration whose period is open at each call; −1 for none."""
+    index = _latest_of_threads(calls, family.starts)
     if len(family.ends):
         index[calls.start >= family.ends[index]] = -1
     return index
+
+
+def _latest_of_threads(calls: Launching, marks: Int64s) -> Int32s:
+    """Return the place of the last of `marks`, in order, at or before each call; −1 for none."""
+    place = np.full(len(calls), -1, dtype=np.int32)
+    for part in calls.threads.values():
+        place[part] = latest(marks, calls.start[part])
+    return place
 
 
 def _serves_pipeline(around: Enclosed, own: Bools) -> Bools:
@@ -154,11 +157,9 @@ def _serves_pipeline(around: Enclosed, own: Bools) -> Bools:
     return serves
 
 
-def _annotator_is_busy(around: Enclosed, family: IterationFamily) -> Bools:
-    """Return, for each call, whether the annotating thread is then in a CUDA call of its own."""
-    return calls_open_at(
-        around.trace.api_calls, family.process_id, family.thread_id, around.calls.start
-    )
+def _annotator_is_busy(around: Enclosed, family: IterationFamily, times: Int64s) -> Bools:
+    """Return, for each time, whether the annotating thread is then in a CUDA call of its own."""
+    return calls_open_at(around.trace.api_calls, family.process_id, family.thread_id, times)
 
 
 def _phases(around: Enclosed, family: IterationFamily, wanted: Bools) -> Int32s:
@@ -167,16 +168,13 @@ def _phases(around: Enclosed, family: IterationFamily, wanted: Bools) -> Int32s:
     is_iteration = np.zeros(len(ranges) + 1, dtype=np.bool_)
     is_iteration[family.rows] = True
     rows = np.flatnonzero(nest.on_stack & is_iteration[nest.parent])
-    phase = np.full(len(calls), -1, dtype=np.int32)
     if not len(rows):
-        return phase
+        return np.full(len(calls), -1, dtype=np.int32)
     rows = rows[np.argsort(ranges["start_ns"][rows], kind="stable")]
     opened, closed = ranges["start_ns"][rows], ranges["end_ns"][rows]
-    chosen = np.flatnonzero(wanted)
-    last = np.searchsorted(opened, calls.start[chosen], side="right") - 1
-    is_open = (last >= 0) & (calls.start[chosen] < closed[last])
-    phase[chosen[is_open]] = rows[last[is_open]]
-    return phase
+    last = _latest_of_threads(calls, opened)
+    is_open = wanted & (last >= 0) & (calls.start < closed[last])
+    return np.where(is_open, rows[last].astype(np.int32), np.int32(-1))
 
 
 def another_thread_annotates(ranges: Table, family: IterationFamily) -> bool:

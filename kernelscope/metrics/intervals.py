@@ -36,10 +36,15 @@ NO_PIECES: Pieces = (no_times(), no_times())
 """The empty set."""
 
 
+def ascending(times: npt.NDArray[Any]) -> bool:
+    """Return whether no time is less than the one before it."""
+    return bool((times[1:] >= times[:-1]).all())
+
+
 def ordered(times: npt.NDArray[Any]) -> Int64s:
     """Return `times` sorted, as int64; the argument itself where it is both already."""
     wide = times.astype(np.int64, copy=False)
-    return wide if bool((wide[1:] >= wide[:-1]).all()) else np.sort(wide)
+    return wide if ascending(wide) else np.sort(wide)
 
 
 def ordered_with(
@@ -50,8 +55,8 @@ def ordered_with(
     Time and label share one integer where they fit, so that numbers are sorted, not indices;
     equal times are in no particular order.
     """
-    if not len(times):
-        return times, no_times()
+    if ascending(times):
+        return times.copy(), labels.astype(np.int64)
     low, bits = int(times.min()), count.bit_length()
     if (int(times.max()) - low).bit_length() + bits > 63:
         order = sorting(times)
@@ -320,6 +325,18 @@ def alone(starts: Int64s, ends: Int64s, owner: npt.NDArray[Any], owners: int) ->
     single[1:] -= np.cumsum(ender, out=ender)[:-1]
     single *= length > 0  # elsewhere several are open, or none
     return sums_by(single, length, owners)
+
+
+def latest(marks: Int64s, times: Int64s) -> npt.NDArray[np.int32]:
+    """Return the place of the last of `marks` at or before each of `times`; −1 where none is.
+
+    Both must be ordered; the fewer are looked up among the others.
+    """
+    if len(marks) > len(times):
+        return (np.searchsorted(marks, times, side="right") - 1).astype(np.int32)
+    begin = np.searchsorted(times, marks)
+    stretch = np.diff(begin, prepend=0, append=len(times))
+    return np.repeat(np.arange(-1, len(marks), dtype=np.int32), stretch)
 
 
 def sums_by(codes: npt.NDArray[Any], values: Int64s, count: int) -> Int64s:

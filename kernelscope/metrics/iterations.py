@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.intervals import Pieces, covered_before, sums_by, union, unite
+from kernelscope.metrics.intervals import (
+    Pieces,
+    covered_before,
+    no_times,
+    sums_by,
+    union,
+    unite,
+)
 from kernelscope.metrics.iteration_family import IterationFamily
 from kernelscope.metrics.iteration_results import (
     ITERATIONS,
@@ -96,7 +103,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     marked = marked or mark_iterations(trace, pattern, launches)
     family = marked.family
     if family is None:
-        return Iterations(_summary(marked, window, trace), Table.empty(ITERATIONS), marked)
+        return Iterations(_summary(marked, no_times()), Table.empty(ITERATIONS), marked)
     kept = _in_window(family, window, whole(trace))
     owners = owners or _owners(family, launches)
     rows = _rows(trace, marked, family, launches, owners).take(kept)
@@ -104,7 +111,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     # Samples per *unit* of the kernel sequence are not known: it may be a layer.
     known = batch_size is not None and marked.from_ranges
     rate = (batch_size or 0) * (ranks or 1) if known else None
-    return Iterations(_summary(marked, window, trace, rate, check), rows, marked)
+    return Iterations(_summary(marked, kept, rate, check), rows, marked)
 
 
 def _in_window(family: IterationFamily, window: Window, everything: Window) -> Int64s:
@@ -191,7 +198,8 @@ def _inside(pieces: Pieces, family: IterationFamily) -> Int64s:
     """Return how much of `pieces` lies in each period."""
     if not len(pieces[0]):
         return np.zeros(len(family.starts), dtype=np.int64)
-    return covered_before(pieces, family.ends) - covered_before(pieces, family.starts)
+    both = covered_before(pieces, np.concatenate((family.starts, family.ends)))
+    return both[len(family.starts) :] - both[: len(family.starts)]
 
 
 def _launches(family: IterationFamily, launches: LaunchTimes) -> Int64s:
@@ -245,17 +253,13 @@ def _sequence_check(
 
 def _summary(
     marked: Marked,
-    window: Window,
-    trace: Trace,
+    kept: Int64s,
     samples: int | None = None,
     check: SequenceCheck | None = None,
 ) -> IterationSummary:
+    """Summarise the iterations of the numbers `kept`."""
     family = marked.family
-    kept = np.empty(0, dtype=np.int64)
-    period = kept
-    if family is not None:
-        kept = _in_window(family, window, whole(trace))
-        period = (family.ends - family.starts)[kept]
+    period = no_times() if family is None else (family.ends - family.starts)[kept]
     warmup, steady, outlier, last = (marked.state[kept] == code for code in range(len(STATES)))
     after = ~warmup & ~last
     notes = marked.notes

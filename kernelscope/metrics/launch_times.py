@@ -69,8 +69,7 @@ def launch_times(trace: Trace) -> LaunchTimes:
     )
     launched = marked_rows(len(calls), of_kernel, of_graph)
     callers, threads, starts = (
-        calls[name] if launched.all() else calls[name][launched]
-        for name in ("process_id", "thread_id", "start_ns")
+        _picked(calls[name], launched) for name in ("process_id", "thread_id", "start_ns")
     )
     at, process = _times(trace.kernels, of_kernel, calls), ids(trace.kernels["process_id"])
     graph_at, graph_process = _times(trace.graphs, of_graph, calls), ids(trace.graphs["process_id"])
@@ -101,6 +100,13 @@ def _times(work: Table, rows: Int32s, calls: Table) -> Int64s:
     at = work["start_ns"].copy()
     at[found] = calls["start_ns"][rows[found]]
     return at
+
+
+def _picked(column: Array, chosen: npt.NDArray[np.bool_]) -> Array:
+    """Return the chosen rows; a value that is broadcast to all rows still is."""
+    if column.strides == (0,):
+        return np.broadcast_to(column[:1], int(np.count_nonzero(chosen)))
+    return column if chosen.all() else column[chosen]
 
 
 def _pairs(processes: Array, threads: Array) -> frozenset[tuple[int, int]]:

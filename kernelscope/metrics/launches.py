@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.intervals import sorting
-from kernelscope.trace import Array, Table, distinct, is_missing
+from kernelscope.trace import Array, Table, distinct, is_missing, missing_value
 
 DENSE_FACTOR = 8
 """A table over correlation ids is used up to this many times as many entries as rows."""
@@ -59,8 +59,8 @@ def _joined(
     wanted = correlation if mine is None else correlation[mine]
     there = api_calls["correlation_id"] if theirs is None else api_calls["correlation_id"][theirs]
     order = np.arange(len(there), dtype=np.int32) if theirs is None else theirs.astype(np.int32)
-    named = ~is_missing(there)
-    if not named.all():
+    if len(there) and there.min() == missing_value(there.dtype):
+        named = ~is_missing(there)
         order, there = order[named], there[named]
     if not len(there):
         return np.full(len(wanted), -1, dtype=np.int32)
@@ -68,6 +68,8 @@ def _joined(
     if there.min() >= 0 and there.max() < DENSE_FACTOR * max(len(there), 1 << 16):
         table = np.full(int(there.max()) + 1, -1, dtype=np.int32)
         table[there] = order
+        if wanted.min() >= 0 and wanted.max() < len(table):
+            return table[wanted]
         inside = (wanted >= 0) & (wanted < len(table))  # a missing id is negative
         return np.where(inside, table[np.where(inside, wanted, 0)], -1).astype(np.int32)
     return np.where(is_missing(wanted), np.int32(-1), _searched(wanted, there, order))
@@ -77,7 +79,8 @@ def _innermost_last(
     order: npt.NDArray[np.int32], there: Array, api_calls: Table
 ) -> tuple[npt.NDArray[np.int32], Array]:
     """Put calls that share an id in order of start, so that the innermost is the last of them."""
-    start = api_calls["start_ns"][order]
+    every = len(order) == len(api_calls)  # then they are in order
+    start = api_calls["start_ns"] if every else api_calls["start_ns"][order]
     if not (start[1:] < start[:-1]).any():
         return order, there
     by_start = sorting(start)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.grouping import Key, begins, group
-from kernelscope.metrics.intervals import sorting
+from kernelscope.metrics.intervals import ordered, sorting
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times, marked_rows
 from kernelscope.metrics.runs import expanded
 from kernelscope.trace import Table, Trace, is_missing
@@ -78,19 +78,19 @@ def launching(
     ]
     keys, parts = _by_thread(calls, np.flatnonzero(marked_rows(len(calls), *launched_by)))
     parts = [_by_start(part, calls["start_ns"]) for part in parts]
-    ordered = np.concatenate([np.empty(0, dtype=np.int32), *parts])
+    order = np.concatenate([np.empty(0, dtype=np.int32), *parts])
     bounds = np.cumsum([0, *(len(part) for part in parts)]).tolist()
     number = np.full(len(calls) + 1, -1, dtype=np.int32)  # the spare last place stands for −1
-    number[ordered] = np.arange(len(ordered), dtype=np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
     kernel_call, copy_call, graph_call = (number[by] for by in launched_by)
     kernel_row, copy_row, graph_row = (_outside(by, own) for by in launched_by)
     return Launching(
-        rows=_outside(ordered, own),
-        start=calls["start_ns"][ordered],
-        end=calls["end_ns"][ordered],
-        graph=_graph_launches(calls, ordered)
+        rows=_outside(order, own),
+        start=calls["start_ns"][order],
+        end=calls["end_ns"][order],
+        graph=_graph_launches(calls, order)
         | marked_rows(
-            len(ordered),
+            len(order),
             _of_nodes(trace.kernels, kernel_call),
             _of_nodes(trace.copies, copy_call),
             graph_call,
@@ -153,7 +153,7 @@ def calls_open_at(calls: Table, process: int | None, thread: int | None, times: 
     Call-chain wrappers count, too: they are the thread's own calls just as well.
     """
     mine = _is(calls["process_id"], process) & _is(calls["thread_id"], thread)
-    start, end = np.sort(calls["start_ns"][mine]), np.sort(calls["end_ns"][mine])
+    start, end = ordered(calls["start_ns"][mine]), ordered(calls["end_ns"][mine])
     begun = np.searchsorted(start, times, side="right")
     return np.asarray(begun > np.searchsorted(end, times, side="right"))
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.grouping import Key, group
-from kernelscope.metrics.intervals import sorting
+from kernelscope.metrics.intervals import ascending, latest, sorting
 from kernelscope.trace import Table, is_missing
 
 Int32s = npt.NDArray[np.int32]
@@ -58,7 +58,11 @@ class Stack:
         """Return the row of the innermost range open at each time, −1 where there is none."""
         if not len(self.times):
             return np.full(len(times), -1, dtype=np.int32)
-        place = np.searchsorted(self.times, times, side="right") - 1
+        place = (
+            latest(self.times, times)
+            if ascending(times)
+            else np.searchsorted(self.times, times, side="right") - 1
+        )
         return np.where(place < 0, np.int32(-1), self.innermost[place])
 
 

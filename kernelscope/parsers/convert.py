@@ -98,35 +98,30 @@ def coded(values: Array, name_of: Callable[[int], str | None]) -> Categorical:
     if not len(values):
         return Categorical(np.zeros(0, dtype=np.int32), ())
     missing = missing_value(values.dtype)
-    distinct, inverse = _distinct(values)
     seen: dict[str, int] = {}
-    codes = np.empty(len(distinct), dtype=np.int32)
-    for place, number in enumerate(distinct.tolist()):
+
+    def code_of(number: int) -> int:
         text = None if number == missing else name_of(number)
-        codes[place] = -1 if text is None else seen.setdefault(text, len(seen))
-    return Categorical(
-        codes[inverse] if inverse is not None else _constant(codes, values), tuple(seen)
-    )
+        return -1 if text is None else seen.setdefault(text, len(seen))
+
+    codes = _by_number(values, code_of)
+    return Categorical(codes, tuple(seen))
 
 
-def _constant(codes: Int32s, values: Array) -> Int32s:
-    return np.broadcast_to(codes[0], values.shape)
-
-
-def _distinct(values: Array) -> tuple[Array, Array | None]:
-    """Return the sorted distinct values and where each row's stands; None where one value."""
+def _by_number(values: Array, code_of: Callable[[int], int]) -> Int32s:
+    """Return the code of each value; each distinct one is asked for once, in order."""
     low, high = int(values.min()), int(values.max())
     if low == high:
-        return values[:1], None
+        return np.broadcast_to(np.int32(code_of(low)), values.shape)
     if low < 0 or high > DENSE_LIMIT:
         distinct, inverse = np.unique(values, return_inverse=True)
-        return distinct, inverse
+        return np.array([code_of(number) for number in distinct.tolist()], dtype=np.int32)[inverse]
     used = np.zeros(high + 1, dtype=np.bool_)
     used[values] = True
     distinct = np.flatnonzero(used)
-    place = np.empty(high + 1, dtype=np.int32)
-    place[distinct] = np.arange(len(distinct), dtype=np.int32)
-    return distinct, place[values]
+    table = np.empty(high + 1, dtype=np.int32)
+    table[distinct] = [code_of(number) for number in distinct.tolist()]
+    return table[values]
 
 
 def labelled(values: Array | None, labels: Mapping[int, str]) -> Categorical | None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope import schema
-from kernelscope.trace import Array, Categorical, ColumnData, Table, is_missing
+from kernelscope.trace import Array, Categorical, ColumnData, Table, is_missing, missing_value
 
 HOUR_NS = 3_600_000_000_000
 
@@ -79,7 +79,7 @@ def _other_epoch(tables: Mapping[str, Table]) -> bool:
     ]
     lows, highs = [], []
     for start in starts:
-        away = start[(start != 0) & ~is_missing(start)]
+        away = start if start.min() > 0 else start[(start != 0) & ~is_missing(start)]
         if len(away):
             lows.append(int(away.min()))
             highs.append(int(away.max()))
@@ -89,8 +89,11 @@ def _other_epoch(tables: Mapping[str, Table]) -> bool:
 def _reasons(table: Table, other_epoch: bool) -> npt.NDArray[np.int8] | None:
     """Return an index into REASONS per row, −1 for a sound one; None where all are sound."""
     start, end = table["start_ns"], table["end_ns"]
+    nowhere = _nowhere(table)
+    if nowhere is None and _all_sound(start, end):
+        return None
     rules = [
-        (6, _nowhere(table)),
+        (6, nowhere),
         (5, end - start > LONGEST_NS),
         (3, start == 0 if other_epoch else None),
         (1, end < start),
@@ -107,11 +110,20 @@ def _reasons(table: Table, other_epoch: bool) -> npt.NDArray[np.int8] | None:
     return reason
 
 
+def _all_sound(start: Array, end: Array) -> bool:
+    """Return whether no time is suspicious at all: a few passes that write nothing down."""
+    if min(start.min(), end.min()) <= 0 or max(start.max(), end.max()) > LATEST_NS:
+        return False
+    duration = end - start
+    return bool(duration.min() >= 0 and duration.max() <= LONGEST_NS)
+
+
 def _nowhere(table: Table) -> npt.NDArray[np.bool_] | None:
-    """Return which rows of device work name no device."""
+    """Return which rows of device work name no device; None where all do."""
     if table.schema.name not in DEVICE_TABLES:
         return None
-    return is_missing(table["device_id"])
+    device = table["device_id"]
+    return is_missing(device) if device.min() == missing_value(device.dtype) else None
 
 
 def _listed(lists: list[tuple[str, Table, npt.NDArray[np.int8], Array]]) -> Table:

@@ -50,10 +50,10 @@ def document(analysis: Analysis) -> Row:
     for device in result["devices"]:
         del device["index"]  # its place in the list
     result["iterations"] = iterations(analysis.iteration_summary, analysis.tables["iterations"])
-    result["ranges"] = paths(analysis.tables["ranges"])
+    result["ranges"] = records(analysis.tables["ranges"])
     result["ranges_by_name"] = records(analysis.tables["ranges_by_name"])
     result["unattributed"] = unattributed(analysis.capture, analysis.tables["unattributed"])
-    result["graph_kernels"] = paths(ordered(analysis.tables["graph_kernels"]))
+    result["graph_kernels"] = records(ordered(analysis.tables["graph_kernels"]))
     return result
 
 
@@ -69,7 +69,7 @@ def ranges_document(view: RangeView, rows: Table) -> Row:
     by_path = "path" in rows.schema.names
     return _head(view.capture, view.window) | {
         "kernel_ns": view.kernel_ns,
-        **({"ranges": paths(rows)} if by_path else {"ranges_by_name": records(rows)}),
+        **({"ranges": records(rows)} if by_path else {"ranges_by_name": records(rows)}),
         "unattributed": unattributed(view.capture, view.unattributed),
         "findings": records(view.findings),
     }
@@ -97,17 +97,6 @@ def iterations(summary: IterationSummary, rows: Table) -> Row:
         {"process_id": process, "thread_id": thread} for process, thread in summary.also_in
     ]
     return found | {"rows": records(rows)}
-
-
-def paths(table: Table) -> list[Row]:
-    """Return rows whose paths are lists of raw names."""
-    rows = records(table)
-    for column in table.schema.columns:
-        if column.unit == "path":
-            split = [path.split(SEPARATOR) for path in table.categories(column.name)]
-            for row, code in zip(rows, table[column.name].tolist(), strict=True):
-                row[column.name] = None if code < 0 else split[code]
-    return rows
 
 
 def unattributed(what: Capture, table: Table) -> Row | None:
@@ -150,7 +139,8 @@ def capture(what: Capture) -> Row:
 def records(table: Table) -> list[Row]:
     """Return the rows of `table` with dotted columns nested, None where missing.
 
-    A list whose parts are all missing (the grid of a graph launch) is None itself.
+    Paths are lists of raw names. A list whose parts are all missing (the grid of a graph
+    launch) is None itself.
     """
     names, columns = [], []
     for name, values in _nested(table):
@@ -165,7 +155,7 @@ def _nested(table: Table) -> Iterator[tuple[str, list[Any]]]:
         groups.setdefault(name.partition(".")[0], []).append(name)
     for group, members in groups.items():
         if members == [group]:
-            yield group, plain(table, group)
+            yield group, _values(table, group)
             continue
         parts = [member.partition(".")[2] for member in members]
         rows = zip(*(plain(table, member) for member in members), strict=True)
@@ -173,6 +163,13 @@ def _nested(table: Table) -> Iterator[tuple[str, list[Any]]]:
             yield group, [None if row.count(None) == len(row) else list(row) for row in rows]
         else:
             yield group, [dict(zip(parts, row, strict=True)) for row in rows]
+
+
+def _values(table: Table, name: str) -> list[Any]:
+    if table.schema.column(name).unit != "path":
+        return plain(table, name)
+    split = [*(path.split(SEPARATOR) for path in table.categories(name)), None]
+    return [split[code] for code in table[name].tolist()]  # −1, missing, is the last place
 
 
 def _place(parents: list[Row], key: str, children: Table, under: str) -> None:

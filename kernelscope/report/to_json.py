@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kernelscope.report.printable import json_text
+
+_MARK: Any = 10**30 + 7
+"""More than any integer of a trace; a name that spells it costs time, no more."""
 
 
 def render(document: dict[str, Any]) -> str:
@@ -30,7 +33,7 @@ def _lines(document: dict[str, Any], indent: str = "  ") -> Iterator[str]:
         start = ",\n"
         if _is_rows(value):
             yield f"[\n{indent}  "
-            yield f",\n{indent}  ".join(map(encode, value))
+            yield _rows(value, encode, f",\n{indent}  ")
             yield f"\n{indent}]"
         elif isinstance(value, dict) and any(map(_is_rows, value.values())):
             yield from _lines(value, f"{indent}  ")
@@ -39,6 +42,17 @@ def _lines(document: dict[str, Any], indent: str = "  ") -> Iterator[str]:
     outer = indent[2:]
     yield f"\n{outer}}}" if document else "{}"
     yield "" if outer else "\n"
+
+
+def _rows(rows: list[Any], encode: Callable[[Any], str], between: str) -> str:
+    """Return rows as JSON, encoded at once: a call for each takes twice as long.
+
+    What is put between them is told from the data by its number.
+    """
+    joined = [_MARK] * (2 * len(rows) - 1)
+    joined[::2] = rows
+    parts = encode(joined)[1:-1].split(f", {_MARK}, ")
+    return between.join(parts if len(parts) == len(rows) else map(encode, rows))
 
 
 def _is_rows(value: Any) -> bool:

@@ -253,5 +253,26 @@ def test_many_random_intervals(seed: int) -> None:
     assert as_list(iv.union(starts, ends)) == slow_union(spans)
 
 
+@given(st.lists(st.integers(0, 9), max_size=8), st.lists(st.integers(0, 9), max_size=8))
+def test_the_latest_mark_is_found_whichever_are_fewer(marks: list[int], times: list[int]) -> None:
+    found = iv.latest(np.array(sorted(marks), dtype=np.int64), np.array(sorted(times), np.int64))
+
+    assert found.dtype == np.int32
+    assert found.tolist() == [sum(mark <= time for mark in marks) - 1 for time in sorted(times)]
+
+
+@given(st.lists(st.tuples(st.integers(LOW, HIGH), st.integers(0, 2)), max_size=9), st.booleans())
+def test_labels_go_with_their_times(pairs: list[tuple[int, int]], in_order: bool) -> None:
+    both = np.array(sorted(pairs) if in_order else pairs, dtype=np.int64).reshape(-1, 2)
+    before = both.copy()
+
+    times, labels = iv.ordered_with(both[:, 0], both[:, 1], 3)
+    times, labels = times + 0, labels + 0
+
+    assert sorted(zip(times.tolist(), labels.tolist(), strict=True)) == sorted(pairs)
+    assert times.tolist() == sorted(time for time, _ in pairs)
+    assert (both == before).all()
+
+
 def test_nothing_is_covered_before_any_time() -> None:
     assert iv.covered_before(iv.NO_PIECES, np.array([3, 5])).tolist() == [0, 0]

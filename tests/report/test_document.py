@@ -308,3 +308,14 @@ def test_kernels_outside_ranges_are_unknown_where_none_were_recorded() -> None:
     assert document(analysis(unattributed=outside))["unattributed"] is None
     found = document(analysis(recorded, unattributed=outside))["unattributed"]
     assert (found["kernels"], found["reasons"]) == (2, outside)
+
+
+def test_rows_are_told_apart_whatever_their_names_spell() -> None:
+    mark = f", {to_json._MARK}, "
+    rows = [{"name": mark, "n": 1}, {"name": "b", "n": [1, 2]}, {"name": '"' + mark, "n": None}]
+
+    text = to_json.render({"rows": rows})
+
+    assert json.loads(text) == {"rows": rows}
+    assert len(text.splitlines()) == len(rows) + 4
+    assert to_json.render({"rows": rows[1:2]}).splitlines()[2] == '    {"name": "b", "n": [1, 2]}'
