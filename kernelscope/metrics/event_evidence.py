@@ -61,7 +61,7 @@ def after_event(
         return found
     recorded_at = calls["start_ns"][by[by >= 0]].astype(np.int64, copy=False)
     activity = np.arange(len(trace.kernels) + len(trace.copies) + len(trace.graphs), dtype=np.int32)
-    call = calls_of(trace, calls, launches, activity)
+    call = calls_of(launches, activity)
     activity, call = activity[call >= 0], call[call >= 0]
     work, waiting, recording = _streams(trace, activity, told, records)
     launched_at = calls["start_ns"][call].astype(np.int64, copy=False)

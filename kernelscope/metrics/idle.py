@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics import results
-from kernelscope.metrics.api_calls import calls_without_wrappers
 from kernelscope.metrics.device_identity import Identity, identify, integers, texts
 from kernelscope.metrics.device_time import DeviceTime
 from kernelscope.metrics.grouping import grouped
@@ -102,11 +101,11 @@ def explain(  # noqa: PLR0913 - what other metrics found, where it is at hand
         max(everything.end_ns, shown.end_ns),
         everything.chosen_by,
     )
-    calls = calls_without_wrappers(trace.api_calls)
     launches = launches or launch_times(trace)
-    waits = waits or waiting(trace, calls, launches)
+    calls = launches.api_calls
+    waits = waits or waiting(trace, launches)
     identity = identity or identify(trace)
-    gaps = idle_gaps(trace, calls, launches, within, identity)
+    gaps = idle_gaps(trace, launches, within, identity)
     labels = new_labels()
     looked = Looked(trace, identity, calls, launches, communication)
     pieces = causes(looked, gaps, Host(trace, calls, waits, labels))

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelscope.metrics.communication_names import is_communication
 from kernelscope.metrics.device_identity import Identity
 from kernelscope.metrics.event_evidence import NEAR_NS, after_event
 from kernelscope.metrics.grouping import group
 from kernelscope.metrics.idle_gaps import IdleGaps
 from kernelscope.metrics.intervals import ordered
-from kernelscope.metrics.kernel_names import is_communication
 from kernelscope.metrics.launch_times import LaunchTimes
 from kernelscope.trace import Table, Trace, distinct
 

@@ -19,7 +19,6 @@ from kernelscope.metrics.device_identity import (
 from kernelscope.metrics.grouping import Key, Rows, group
 from kernelscope.metrics.intervals import sorting
 from kernelscope.metrics.launch_times import LaunchTimes
-from kernelscope.metrics.launches import launch_rows
 from kernelscope.metrics.runs import expanded
 from kernelscope.metrics.window import Window
 from kernelscope.trace import Array, Table, Trace, is_missing
@@ -72,7 +71,6 @@ class IdleGaps:
 
 def idle_gaps(
     trace: Trace,
-    calls: Table,
     launches: LaunchTimes,
     within: Window,
     identity: Identity | None = None,
@@ -83,8 +81,6 @@ def idle_gaps(
     ----------
     trace : Trace
         The whole trace.
-    calls : Table
-        ``trace.api_calls`` without wrappers.
     launches : LaunchTimes
         Of the same trace.
     within : Window
@@ -106,7 +102,7 @@ def idle_gaps(
     deciding = _joined([each.deciding for each in parts], np.int32)
     device = np.repeat(np.arange(len(parts), dtype=np.int32), [len(each.start) for each in parts])
     activity = np.where(place == TRAILING, np.int32(NOTHING), deciding)
-    call = calls_of(trace, calls, launches, deciding)
+    call = calls_of(launches, deciding)
     return IdleGaps(device, start, end, place, activity, deciding, call)
 
 
@@ -114,24 +110,16 @@ def _joined(parts: list[Array], dtype: type[Any]) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=dtype), *parts])
 
 
-def calls_of(trace: Trace, calls: Table, launches: LaunchTimes, activity: Int32s) -> Int32s:
-    """Return the call that launched each of some activities, −1 for none.
-
-    Only of the copies and graphs among them is the call looked up here.
-    """
-    kernels = len(trace.kernels)
-    if not kernels:
-        call = np.full(len(activity), -1, dtype=np.int32)
-    else:
+def calls_of(launches: LaunchTimes, activity: Int32s) -> Int32s:
+    """Return the call that launched each of some activities, −1 for none."""
+    kernels = len(launches.call_of_kernel)
+    call = np.full(len(activity), -1, dtype=np.int32)
+    if kernels:
         call = launches.call_of_kernel[np.minimum(activity, kernels - 1)]
     others = np.flatnonzero(activity >= kernels)
-    first = kernels
-    for table in (trace.copies, trace.graphs):
-        row = activity[others] - first
-        mine = (row >= 0) & (row < len(table))
-        if mine.any():
-            call[others[mine]] = launch_rows(table, calls)[row[mine]]
-        first += len(table)
+    if len(others):  # few activities are no kernels
+        rows = np.concatenate((launches.call_of_copy, launches.call_of_graph))
+        call[others] = rows[activity[others] - kernels]
     return call
 
 

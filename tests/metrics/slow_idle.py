@@ -15,10 +15,10 @@ from statistics import median
 from typing import Any
 
 from kernelscope.metrics.call_classes import class_of
+from kernelscope.metrics.communication_names import is_communication
 from kernelscope.metrics.data_loading import os_call_loads_data, range_loads_data
 from kernelscope.metrics.idle_profiler import FLUSHES
 from kernelscope.metrics.iteration_family import fold
-from kernelscope.metrics.kernel_names import is_communication
 from kernelscope.trace import Trace
 
 US = 1000

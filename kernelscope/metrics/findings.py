@@ -1,0 +1,104 @@
+"""What should be mended first, and what can that save at most?
+
+The rules (:mod:`kernelscope.metrics.finding_rules`) say which stretches of device time would go; a
+finding that could save less than ``savable.LEAST_SHARE`` of an iteration is none. Bounds overlap:
+the same pause may follow a synchronisation in a launch-bound stretch.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernelscope import units
+from kernelscope.metrics.finding_results import FINDINGS
+from kernelscope.metrics.finding_rules import RULES
+from kernelscope.metrics.savable import LEAST_SHARE, Found, Seen, bound, largest
+from kernelscope.trace import Categorical, ColumnData, Table
+
+Row = dict[str, Any]
+
+
+def findings(seen: Seen) -> Table:
+    """What should be mended first, and what can that save at most?
+
+    Parameters
+    ----------
+    seen : Seen
+        What the other metrics found.
+
+    Returns
+    -------
+    Table
+        Under ``finding_results.FINDINGS``, the greatest bound first. None where the trace is
+        fine, or where no device was used.
+    """
+    rows = []
+    if seen.devices and seen.window.duration_ns:
+        for rule in RULES:
+            found = rule(seen)
+            row = None if found is None else _row(found, seen)
+            rows += [] if row is None else [row]
+    rows.sort(key=lambda row: (-(row["saving_bound_ns"] or 0), row["code"]))
+    return _table(rows)
+
+
+def _row(found: Found, seen: Seen) -> Row | None:
+    basis = seen.basis
+    saving, device = None, 0
+    if found.savable is not None:
+        saving, device = bound(found.savable, basis)
+        if saving < LEAST_SHARE * basis.mean_ns:
+            return None
+    stretch = largest((found.savable or found.stretches)[device], basis)
+    return {
+        "code": found.code,
+        "title": found.title,
+        "evidence": found.evidence,
+        "saving_bound_ns": saving,
+        "saving_share": None if saving is None else min(1.0, saving / basis.mean_ns),
+        "per": basis.name,
+        "where": f"GPU {device}" + ("" if stretch is None else _place(stretch, seen)),
+        "advice": found.advice,
+        "next": f"kernelscope {_command(found.next, stretch, seen)}",
+    }
+
+
+def _place(stretch: tuple[int, int], seen: Seen) -> str:
+    start, end = stretch
+    text = f", the longest stretch {units.duration(end - start)} at {units.moment(start)}"
+    rows = seen.tables["iterations"]
+    inside = np.flatnonzero(
+        (rows["start_ns"] <= start) & (start < rows["start_ns"] + rows["period_ns"])
+    )
+    return f"{text}, in iteration {rows['index'][inside[0]]}" if len(inside) else text
+
+
+def _command(template: str, stretch: tuple[int, int] | None, seen: Seen) -> str:
+    low, high = (seen.window.start_ns, seen.window.end_ns) if stretch is None else stretch
+    margin = max((high - low) // 10, 1_000)
+    low, high = max(low - margin, 0), high + margin
+    return template.replace("BETWEEN", f"--between {low}ns,{high}ns").replace(
+        "FILE", shlex.quote(seen.trace.capture.file)
+    )
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    columns: dict[str, ColumnData] = {}
+    for column in FINDINGS.columns:
+        values = [row[column.name] for row in rows]
+        if column.dtype == "category":
+            columns[column.name] = Categorical.of([str(value) for value in values])
+        elif column.dtype == "int64":
+            least = np.iinfo(np.int64).min
+            columns[column.name] = np.array(
+                [least if value is None else value for value in values], dtype=np.int64
+            )
+        else:
+            columns[column.name] = np.array(
+                [np.nan if value is None else value for value in values], dtype=np.float64
+            )
+    return Table.make(FINDINGS, columns)
