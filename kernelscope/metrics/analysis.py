@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from kernelscope.errors import SelectionError
+from kernelscope.metrics import analysis_parts as parts
+from kernelscope.metrics import launch_results, overlap_results, transfer_results
 from kernelscope.metrics.api_calls import api_calls
-from kernelscope.metrics.attribution import Attribution, attribute
+from kernelscope.metrics.attribution import attribute
+from kernelscope.metrics.communication_results import COMMUNICATION, COMMUNICATION_BY_DEVICE
 from kernelscope.metrics.copies import copies, copies_by_kind
-from kernelscope.metrics.device_gaps import gaps
-from kernelscope.metrics.device_identity import Lane, device_ordinals, identify
-from kernelscope.metrics.device_streams import streams
-from kernelscope.metrics.device_time import checks, device_processes, measure
-from kernelscope.metrics.device_time import devices as devices_
-from kernelscope.metrics.graph_kernels import graph_kernels
-from kernelscope.metrics.health import Finding, capture_cost, health
+from kernelscope.metrics.finding_results import FINDINGS
+from kernelscope.metrics.health import capture_cost, health
+from kernelscope.metrics.idle_results import GAP_SPECTRUM, IDLE, IDLE_BY_ITERATION
 from kernelscope.metrics.iteration_results import ITERATIONS, IterationSummary
 from kernelscope.metrics.iteration_window import window_of_iterations, window_of_range
 from kernelscope.metrics.iterations import iterations
@@ -26,15 +22,12 @@ from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shape
 from kernelscope.metrics.launch_times import launch_times
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
 from kernelscope.metrics.range_checks import range_checks
-from kernelscope.metrics.range_paths import range_paths
 from kernelscope.metrics.range_results import GRAPH_KERNELS, RANGES, RANGES_BY_NAME, UNATTRIBUTED
-from kernelscope.metrics.ranges import measure as measure_ranges
-from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.results import RESULTS
 from kernelscope.metrics.selection import select, window_between
 from kernelscope.metrics.window import Window, whole
 from kernelscope.schema import TableSchema
-from kernelscope.trace import Capture, Table, Trace, distinct, stacked
+from kernelscope.trace import Capture, Table, Trace, stacked
 
 TABLES: tuple[TableSchema, ...] = (
     *RESULTS,
@@ -43,11 +36,25 @@ TABLES: tuple[TableSchema, ...] = (
     RANGES_BY_NAME,
     UNATTRIBUTED,
     GRAPH_KERNELS,
+    overlap_results.OVERLAP,
+    overlap_results.OVERLAP_BY_ITERATION,
+    overlap_results.HOST_THREADS,
+    overlap_results.CPU,
+    launch_results.LAUNCHES,
+    launch_results.LAUNCHES_BY_KERNEL,
+    launch_results.LAUNCH_TOTALS,
+    launch_results.QUEUE_DEPTH,
+    launch_results.LAUNCH_STRETCHES,
+    transfer_results.TRANSFERS,
+    transfer_results.MIGRATIONS,
+    IDLE,
+    GAP_SPECTRUM,
+    IDLE_BY_ITERATION,
+    COMMUNICATION,
+    COMMUNICATION_BY_DEVICE,
+    FINDINGS,
 )
 """Every table of an analysis, in the order of a report."""
-
-MAX_RAW_PATHS = 100_000
-"""Digits in range names are folded where they would make more paths than this."""
 
 METRICS: dict[str, Callable[[Trace, Window], Table]] = {
     "kernels": kernels,
@@ -107,6 +114,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     batch_size: int | None = None,
     ranks: int | None = None,
     cross_check: bool = False,
+    communication: Sequence[str] = (),
 ) -> Analysis:
     """Compute everything that `kernelscope analyze` reports.
 
@@ -129,6 +137,8 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         Samples per iteration and rank, and number of ranks, for the throughput.
     cross_check : bool
         Whether to compare the iterations with what repeats in the kernel sequence.
+    communication : sequence of str
+        Patterns of further kernels that communicate between GPUs, ``REGEX`` or ``KIND=REGEX``.
 
     Raises
     ------
@@ -153,15 +163,26 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         ranks=ranks,
         cross_check=cross_check,
     )
-    tables, notes = _range_tables(chosen, window, attribution)
+    tables, notes = parts.range_tables(chosen, window, attribution)
+    known = parts.shared(trace, chosen, window, launches, communication)
+    talk, more = parts.communication_tables(known, attribution, ranks)
     del attribution  # as large as the trace
-    tables["iterations"] = steps.rows
-    tables["health"] = health(chosen, whole_trace=trace, found_elsewhere=notes, launches=launches)
-    del launches
+    tables |= talk | {"iterations": steps.rows}
+    tables["health"] = health(
+        chosen, whole_trace=trace, found_elsewhere=notes + more, launches=launches
+    )
     tables |= {name: metric(chosen, window) for name, metric in METRICS.items()}
-    tables |= _device_tables(trace, chosen, window)
-    summed = range_checks(chosen, window, tables["ranges"], tables["unattributed"])
-    tables["checks"] = stacked(tables["checks"], summed)
+    tables |= parts.device_tables(known)
+    tables |= parts.launch_tables(known)
+    tables |= parts.host_tables(known, steps)
+    explained = parts.explained_idle(known)
+    tables |= parts.idle_tables(known, explained, steps)
+    tables["checks"] = stacked(
+        parts.device_checks(known, explained),
+        range_checks(chosen, window, tables["ranges"], tables["unattributed"]),
+    )
+    tables["findings"] = parts.finding_table(known, explained, steps, tables)
+    tables = parts.of_chosen(known, tables)
     return Analysis(trace.capture, window, tables, steps.summary)
 
 
@@ -182,77 +203,3 @@ def chosen_window(
     if only is not None:
         return window_of_iterations(marked, only)
     return whole(trace) if within is None else window_of_range(trace, within)
-
-
-def _folded_ranges() -> Finding:
-    return Finding(
-        "ranges_folded",
-        "info",
-        1,
-        f"There are more than {MAX_RAW_PATHS:,} distinct range paths: digits in their names are "
-        "folded ('step 12' is 'step #'). kernelscope ranges FILE --raw keeps them.",
-    )
-
-
-def _range_tables(
-    trace: Trace, window: Window, attribution: Attribution
-) -> tuple[dict[str, Table], list[Finding]]:
-    """Return what ranges took, and a note where raw paths are more than anybody can use."""
-    shared: dict[str, Any] = {"attribution": attribution}
-    paths, folded = None, False
-    if len(trace.ranges):
-        nesting = attribution.enclosed.nesting
-        paths = range_paths(trace.ranges, nesting)
-        folded = len(paths) > MAX_RAW_PATHS
-        paths = range_paths(trace.ranges, nesting, folded=True) if folded else paths
-        shared["measured"] = measure_ranges(trace, window, attribution=attribution)
-    tables = {
-        "ranges": ranges(trace, window, paths=paths, folded=folded, **shared),
-        "ranges_by_name": ranges_by_name(trace, window, folded=folded, **shared),
-        "unattributed": unattributed(trace, window, attribution=attribution),
-        "graph_kernels": graph_kernels(trace, window, attribution=attribution),
-    }
-    return tables, [_folded_ranges()] if folded else []
-
-
-def _device_tables(trace: Trace, chosen: Trace, window: Window) -> dict[str, Table]:
-    """Account for the devices that `chosen` uses.
-
-    A device's account covers every recorded process, whichever were chosen: what another
-    process does on a GPU is not idle time. It is measured once for all its tables.
-    """
-    measured = measure(trace, window)
-    tables = {
-        "devices": devices_(trace, window, measured=measured),
-        "device_ordinals": device_ordinals(trace, measured.identity),
-        "device_processes": device_processes(trace, window, measured=measured),
-        "streams": streams(trace, window, identity=measured.identity),
-        "gaps": gaps(trace, window, measured=measured),
-    }
-    if chosen is trace:
-        return tables | {"checks": checks(measured)}
-    lanes = set(identify(chosen).lanes)
-    return _of_lanes(tables, lanes) | {"checks": checks(measured, lanes)}
-
-
-def _of_lanes(tables: dict[str, Table], lanes: set[Lane]) -> dict[str, Table]:
-    """Keep the rows of the given (process, ordinal) pairs and of their GPUs, renumbered."""
-    kept = {
-        name: tables[name].take(
-            np.array([lane in lanes for lane in _lanes(tables[name])], dtype=np.bool_)
-        )
-        for name in ("device_ordinals", "device_processes", "streams")
-    }
-    used = distinct(kept["device_ordinals"]["index"])
-    place = np.full(len(tables["devices"]) + 1, -1, dtype=np.int64)
-    place[used] = np.arange(len(used))
-    for name, column in (("device_ordinals", "index"), ("devices", "index"), ("gaps", "device")):
-        table = kept.get(name, tables[name])
-        table = table.take(np.isin(table[column], used))
-        columns = {**table.columns, column: place[table[column]]}
-        kept[name] = Table.make(table.schema, columns)
-    return tables | kept
-
-
-def _lanes(table: Table) -> list[Lane]:
-    return list(zip(table.values("process_id"), table.values("device_id"), strict=True))

@@ -14,12 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope import units
-from kernelscope.metrics.api_calls import calls_without_wrappers
 from kernelscope.metrics.call_classes import call_classes, places_of
 from kernelscope.metrics.idle_results import HOST
 from kernelscope.metrics.intervals import Pieces, intersection, subtract, total, unite
 from kernelscope.metrics.savable import (
-    LEAST_SHARE,
     Found,
     Seen,
     idle_after_waits,
@@ -46,8 +44,11 @@ TINY_SHARE = 0.5
 STRAGGLER = 1.25
 """An iteration is slow beyond so many times the median step."""
 
-PROFILER_SHARE = 0.05
-"""Of idle time; from here on the profiler itself spoils the picture."""
+PROFILER_SHARE = 0.1
+"""Of idle time; from here on the profiler itself spoils the picture,"""
+
+PROFILER_OF_WINDOW = 0.0025
+"""unless that is less than this share of the window."""
 
 LAYOUT_KERNELS = re.compile(
     # cuDNN: nchwToNhwcKernel, nhwcToNchwKernel, nchwToFoldedNhwcKernel, nhwcAddPaddingKernel,
@@ -77,12 +78,11 @@ def _nothing(pieces: Sequence[Pieces]) -> bool:
     return not any(map(total, pieces))
 
 
-def _per_iteration(number: int, seen: Seen) -> str:
-    return (
-        f"{number / seen.basis.count:,.1f} per iteration"
-        if seen.basis.name == "iteration"
-        else f"{number:,}"
-    )
+def _often(number: int, noun: str, seen: Seen) -> str:
+    """Say how many there are, per iteration where there are iterations."""
+    if seen.basis.name == "window":
+        return units.quantity(number, noun)
+    return f"{number / seen.basis.count:,.1f} {noun}s per iteration"
 
 
 def _data_loading(seen: Seen) -> Found | None:
@@ -138,7 +138,7 @@ def _pageable_copies(seen: Seen) -> Found | None:
     ]
     if not pageable.any():
         return None
-    held = np.isin(seen.waits.call, copy_calls(seen.trace).row[pageable])
+    held = np.isin(seen.waits.call, copy_calls(seen.trace, seen.launches).row[pageable])
     accounts = seen.measured.devices
     copying = ran(seen, copies, pageable)
     exposed = [
@@ -171,8 +171,8 @@ def _synchronizations(seen: Seen) -> Found | None:
     waited = int((end - start)[inside].sum())
     return Found(
         "synchronizations",
-        "The host synchronises in the loop, and the GPU runs dry afterwards",
-        f"{_per_iteration(int(inside.sum()), seen)} synchronisations, in which the host waits "
+        "The host synchronises, and the GPU runs dry afterwards",
+        f"{_often(int(inside.sum()), 'synchronisation', seen)}, in which the host waits "
         f"{units.duration(waited)}; the GPU then stands still for {_most(savable, seen)} until "
         "new work reaches it",
         "do not read results in every step (.item(), .cpu(), print); synchronise events, not "
@@ -227,12 +227,12 @@ def _tiny_kernels(seen: Seen) -> Found | None:
     if not executions or number < TINY_SHARE * executions:
         return None
     savable = _either(ran(seen, kernels, inside), idle_before(seen, inside, _QUEUED))
+    counted = int(_inside(kernels["start_ns"][inside], seen).sum())
     return Found(
         "tiny_kernels",
         f"Many kernels last no longer than {units.duration(TINY_NS)}",
-        f"{_per_iteration(int(_inside(kernels['start_ns'][inside], seen).sum()), seen)} tiny "
-        f"kernels ({units.ratio(number / executions)} of all executions); they and the pauses "
-        f"before them take {_most(savable, seen)}",
+        f"{_often(counted, 'tiny kernel', seen)} ({units.ratio(number / executions)} of all "
+        f"executions); they and the pauses before them take {_most(savable, seen)}",
         "fuse them: torch.compile, fused optimisers (foreach, apex), CUDA graphs, larger batches",
         "analyze FILE --format markdown --table kernels",
         savable,
@@ -261,7 +261,7 @@ def _exposed_communication(seen: Seen) -> Found | None:
 
 def _of_classes(seen: Seen, *classes: str) -> Bools:
     """Return which calls without wrappers that start in the window are of some classes."""
-    calls = calls_without_wrappers(seen.trace.api_calls)
+    calls = seen.launches.api_calls
     wanted = np.isin(call_classes(calls.categories("name")), places_of(*classes))
     inside = (calls["start_ns"] >= seen.window.start_ns) & (calls["start_ns"] < seen.window.end_ns)
     return np.asarray(np.append(wanted, False)[calls["name"]] & inside)
@@ -278,13 +278,13 @@ def _allocations(seen: Seen) -> Found | None:
     savable, waits = _calls_that_wait(seen, "allocation")
     if _nothing(savable):
         return None
-    calls = calls_without_wrappers(seen.trace.api_calls)
+    calls = seen.launches.api_calls
     start = calls["start_ns"][_of_classes(seen, "allocation", "free")]
     waited = int((seen.waits.end[waits] - seen.waits.start[waits]).sum())
     return Found(
         "allocations",
-        "Memory is allocated or freed in the loop",
-        f"{_per_iteration(int(_inside(start, seen).sum()), seen)} calls that allocate or free; "
+        "The GPU waits while memory is allocated or freed",
+        f"{_often(int(_inside(start, seen).sum()), 'call', seen)} that allocate or free memory; "
         f"the host waits {units.duration(waited)} in them, and the GPU stands still for "
         f"{_most(savable, seen)}",
         "allocate once and keep it: a caching allocator, cudaMallocAsync with a pool that keeps "
@@ -361,7 +361,7 @@ def _profiler(seen: Seen) -> Found | None:
     idle = sum(int(each) for each in seen.tables["devices"]["idle_ns"])
     lost = sum(map(total, flushed))
     window = seen.window.duration_ns * len(seen.devices)
-    if not idle or lost < PROFILER_SHARE * idle or lost < LEAST_SHARE / 2 * window:
+    if not idle or lost < PROFILER_SHARE * idle or lost < PROFILER_OF_WINDOW * window:
         return None
     return Found(
         "profiler_overhead",

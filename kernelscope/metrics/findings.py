@@ -37,7 +37,7 @@ def findings(seen: Seen) -> Table:
         fine, or where no device was used.
     """
     rows = []
-    if seen.devices and seen.window.duration_ns:
+    if seen.chosen and seen.window.duration_ns:
         for rule in RULES:
             found = rule(seen)
             row = None if found is None else _row(found, seen)
@@ -48,12 +48,16 @@ def findings(seen: Seen) -> Table:
 
 def _row(found: Found, seen: Seen) -> Row | None:
     basis = seen.basis
-    saving, device = None, 0
+    saving, device = None, seen.chosen[0]
     if found.savable is not None:
-        saving, device = bound(found.savable, basis)
+        saving, device = bound(found.savable, seen)
         if saving < LEAST_SHARE * basis.mean_ns:
             return None
-    stretch = largest((found.savable or found.stretches)[device], basis)
+    if found.savable is not None:
+        stretch = largest(found.savable[device], basis.periods)
+    else:
+        window = np.array([seen.window.start_ns]), np.array([seen.window.end_ns])
+        stretch = largest(found.stretches[device], window)
     return {
         "code": found.code,
         "title": found.title,
@@ -61,7 +65,8 @@ def _row(found: Found, seen: Seen) -> Row | None:
         "saving_bound_ns": saving,
         "saving_share": None if saving is None else min(1.0, saving / basis.mean_ns),
         "per": basis.name,
-        "where": f"GPU {device}" + ("" if stretch is None else _place(stretch, seen)),
+        "device": seen.chosen.index(device),
+        "where": "" if stretch is None else _place(stretch, seen),
         "advice": found.advice,
         "next": f"kernelscope {_command(found.next, stretch, seen)}",
     }
@@ -69,7 +74,7 @@ def _row(found: Found, seen: Seen) -> Row | None:
 
 def _place(stretch: tuple[int, int], seen: Seen) -> str:
     start, end = stretch
-    text = f", the longest stretch {units.duration(end - start)} at {units.moment(start)}"
+    text = f"the longest stretch {units.duration(end - start)} at {units.moment(start)}"
     rows = seen.tables["iterations"]
     inside = np.flatnonzero(
         (rows["start_ns"] <= start) & (start < rows["start_ns"] + rows["period_ns"])

@@ -28,6 +28,7 @@ from kernelscope.metrics.intervals import (
     union,
 )
 from kernelscope.metrics.iteration_results import IterationSummary
+from kernelscope.metrics.launch_times import LaunchTimes
 from kernelscope.metrics.waiting import Waiting
 from kernelscope.metrics.window import Window
 from kernelscope.trace import Table, Trace
@@ -67,13 +68,17 @@ class Seen:
     Attributes
     ----------
     trace : Trace
-        What was recorded.
+        The chosen processes and devices.
+    launches : LaunchTimes
+        Which call launched what in it.
     window : Window
         Where to look.
     measured : DeviceTime
-        The devices' accounts in the window.
+        The accounts of all devices in the window.
     explained : IdleTime
         Why they stood still.
+    chosen : tuple of int
+        The devices that `trace` uses, in the order of the rows of ``devices``.
     waits : Waiting
         When host threads waited inside CUDA calls.
     tables : mapping of str to Table
@@ -85,9 +90,11 @@ class Seen:
     """
 
     trace: Trace
+    launches: LaunchTimes
     window: Window
     measured: DeviceTime
     explained: IdleTime
+    chosen: tuple[int, ...]
     waits: Waiting
     tables: Mapping[str, Table]
     summary: IterationSummary
@@ -95,7 +102,7 @@ class Seen:
 
     @property
     def devices(self) -> range:
-        """The numbers of the devices."""
+        """The numbers of all devices."""
         return range(len(self.measured.devices))
 
     @property
@@ -148,16 +155,16 @@ def basis_of(iterations: Table, window: Window) -> Basis:
     return Basis((np.array([window.start_ns]), np.array([window.end_ns])), 1, "window")
 
 
-def bound(pieces: Sequence[Pieces], basis: Basis) -> tuple[int, int]:
-    """Return the most that pieces cover of an iteration on any device, and on which."""
-    covered = [overlap(each, basis.periods) for each in pieces]
-    device = max(range(len(covered)), key=covered.__getitem__)
-    return -(-covered[device] // basis.count), device
+def bound(pieces: Sequence[Pieces], seen: Seen) -> tuple[int, int]:
+    """Return the most that pieces cover of an iteration on a chosen device, and on which."""
+    covered = {device: overlap(pieces[device], seen.basis.periods) for device in seen.chosen}
+    device = max(covered, key=covered.__getitem__)
+    return -(-covered[device] // seen.basis.count), device
 
 
-def largest(pieces: Pieces, basis: Basis) -> tuple[int, int] | None:
-    """Return start and end of the longest piece that lies in the basis."""
-    start, end = intersection(pieces, basis.periods)
+def largest(pieces: Pieces, within: Pieces) -> tuple[int, int] | None:
+    """Return start and end of the longest stretch of some pieces within others."""
+    start, end = intersection(pieces, within)
     if not len(start):
         return None
     longest = int(np.argmax(end - start))

@@ -1,0 +1,307 @@
+"""The tables of an analysis, made in groups that share what is costly to find out.
+
+A group is a function that returns its tables by name. What several groups need (which call
+launched what, the devices' accounts, when the host waited) is found once and stands in
+:class:`Shared`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernelscope.metrics import idle as idle_time
+from kernelscope.metrics.attribution import Attribution
+from kernelscope.metrics.communication import (
+    communication,
+    communication_by_device,
+    measure_communication,
+)
+from kernelscope.metrics.communication_health import communication_findings
+from kernelscope.metrics.device_gaps import gaps
+from kernelscope.metrics.device_identity import Lane, device_ordinals, identify
+from kernelscope.metrics.device_streams import streams
+from kernelscope.metrics.device_time import DeviceTime, checks, device_processes, measure
+from kernelscope.metrics.device_time import devices as devices_
+from kernelscope.metrics.findings import findings
+from kernelscope.metrics.graph_kernels import graph_kernels
+from kernelscope.metrics.health import Finding
+from kernelscope.metrics.host_threads import cpu, host_threads
+from kernelscope.metrics.idle import IdleTime
+from kernelscope.metrics.iterations import Iterations
+from kernelscope.metrics.launch_calls import launch_calls
+from kernelscope.metrics.launch_latency import launch_totals, launches_by_kernel
+from kernelscope.metrics.launch_latency import launches as launches_by_call
+from kernelscope.metrics.launch_stretches import launch_stretches
+from kernelscope.metrics.launch_times import LaunchTimes, launch_times
+from kernelscope.metrics.overlap import host_and_devices, overlap
+from kernelscope.metrics.overlap_parts import overlap_by_iteration
+from kernelscope.metrics.queue_depth import queue_depth
+from kernelscope.metrics.range_paths import range_paths
+from kernelscope.metrics.ranges import measure as measure_ranges
+from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
+from kernelscope.metrics.savable import Seen, basis_of
+from kernelscope.metrics.transfers import copy_calls, migrations, transfers
+from kernelscope.metrics.waiting import Waiting, waiting
+from kernelscope.metrics.window import Window
+from kernelscope.trace import Table, Trace, distinct, stacked
+
+Tables = dict[str, Table]
+
+MAX_RAW_PATHS = 100_000
+"""Digits in range names are folded where they would make more paths than this."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shared:
+    """What is found once, for the tables of several groups.
+
+    Attributes
+    ----------
+    trace, chosen : Trace
+        Everything that was recorded, and the chosen processes and devices of it. A device's
+        account covers every recorded process, whichever were chosen: what another process does
+        on a GPU is not idle time.
+    window : Window
+        The interval that every figure speaks of.
+    launches, chosen_launches : LaunchTimes
+        Which call launched what in either.
+    waits : Waiting
+        When threads of `trace` waited inside CUDA calls.
+    measured : DeviceTime
+        The accounts of all devices in the window.
+    """
+
+    trace: Trace
+    chosen: Trace
+    window: Window
+    launches: LaunchTimes
+    chosen_launches: LaunchTimes
+    waits: Waiting
+    measured: DeviceTime
+
+    @property
+    def partial(self) -> bool:
+        """Whether only some processes or devices were chosen."""
+        return self.chosen is not self.trace
+
+
+def shared(
+    trace: Trace,
+    chosen: Trace,
+    window: Window,
+    chosen_launches: LaunchTimes,
+    patterns: Sequence[str] = (),
+) -> Shared:
+    """Find out what several groups of tables need.
+
+    Parameters
+    ----------
+    trace, chosen, window, chosen_launches
+        As in :class:`Shared`.
+    patterns : sequence of str
+        The user's patterns of communication kernels.
+    """
+    launches = chosen_launches if chosen is trace else launch_times(trace)
+    measured = measure(trace, window, communication=patterns)
+    waits = waiting(trace, launches)
+    return Shared(trace, chosen, window, launches, chosen_launches, waits, measured)
+
+
+def range_tables(
+    trace: Trace, window: Window, attribution: Attribution
+) -> tuple[Tables, list[Finding]]:
+    """Return what ranges took, and a note where raw paths are more than anybody can use."""
+    common: dict[str, Any] = {"attribution": attribution}
+    paths, folded = None, False
+    if len(trace.ranges):
+        nesting = attribution.enclosed.nesting
+        paths = range_paths(trace.ranges, nesting)
+        folded = len(paths) > MAX_RAW_PATHS
+        paths = range_paths(trace.ranges, nesting, folded=True) if folded else paths
+        common["measured"] = measure_ranges(trace, window, attribution=attribution)
+    tables = {
+        "ranges": ranges(trace, window, paths=paths, folded=folded, **common),
+        "ranges_by_name": ranges_by_name(trace, window, folded=folded, **common),
+        "unattributed": unattributed(trace, window, attribution=attribution),
+        "graph_kernels": graph_kernels(trace, window, attribution=attribution),
+    }
+    return tables, [_folded_ranges()] if folded else []
+
+
+def _folded_ranges() -> Finding:
+    return Finding(
+        "ranges_folded",
+        "info",
+        1,
+        f"There are more than {MAX_RAW_PATHS:,} distinct range paths: digits in their names are "
+        "folded ('step 12' is 'step #'). kernelscope ranges FILE --raw keeps them.",
+    )
+
+
+def communication_tables(
+    known: Shared, attribution: Attribution, ranks: int | None
+) -> tuple[Tables, list[Finding]]:
+    """Return how GPUs communicated, and what could not be told of it."""
+    found = measure_communication(
+        known.chosen,
+        measured=known.measured,
+        attribution=attribution,
+        ranks=ranks,
+        communication=known.measured.communication,
+    )
+    tables = {
+        "communication": communication(known.chosen, found=found),
+        "communication_by_device": communication_by_device(known.chosen, found=found),
+    }
+    return tables, communication_findings(found)
+
+
+def launch_tables(known: Shared) -> Tables:
+    """Return how launches reached the devices, and whom copies held up."""
+    trace, window, measured = known.chosen, known.window, known.measured
+    calls = launch_calls(trace, launches=known.chosen_launches)
+    tables = {
+        "launches": launches_by_call(trace, window, calls=calls),
+        "launches_by_kernel": launches_by_kernel(trace, window, calls=calls),
+        "launch_totals": launch_totals(trace, window, calls=calls),
+        "queue_depth": queue_depth(trace, window, calls=calls),
+    }
+    del calls  # as large as the trace
+    tables["launch_stretches"] = launch_stretches(
+        known.trace, window, launches=known.launches, measured=measured
+    )
+    copying = copy_calls(trace, known.chosen_launches)
+    tables["transfers"] = transfers(trace, window, measured=measured, calls=copying)
+    tables["migrations"] = migrations(trace, window, measured=measured)
+    return tables
+
+
+def host_tables(known: Shared, steps: Iterations) -> Tables:
+    """Return what the host did while the devices worked, and while they did not."""
+    both = host_and_devices(
+        known.trace,
+        known.window,
+        measured=known.measured,
+        launches=known.launches,
+        waits=known.waits,
+    )
+    return {
+        "overlap": overlap(known.trace, known.window, found=both),
+        "overlap_by_iteration": overlap_by_iteration(known.trace, steps, found=both),
+        "host_threads": host_threads(known.trace, known.window, host=both.host),
+        "cpu": cpu(known.trace, known.window),
+    }
+
+
+def explained_idle(known: Shared) -> IdleTime:
+    """Return why each device stood still, over the whole trace."""
+    return idle_time.explain(
+        known.trace,
+        known.window,
+        identity=known.measured.identity,
+        launches=known.launches,
+        waits=known.waits,
+        communication=known.measured.communication,
+    )
+
+
+def idle_tables(known: Shared, explained: IdleTime, steps: Iterations) -> Tables:
+    """Return why the devices stood still, in all and in each iteration."""
+    rows = steps.rows
+    start, end = rows["start_ns"], rows["start_ns"] + rows["period_ns"]
+    by_iteration = idle_time.idle_by_iteration(explained, start, end)
+    columns = {**by_iteration.columns, "iteration": rows["index"][by_iteration["iteration"]]}
+    return {
+        "idle": idle_time.idle(explained, known.window),
+        "gap_spectrum": idle_time.gap_spectrum(explained, known.window),
+        "idle_by_iteration": Table.make(by_iteration.schema, columns),
+    }
+
+
+def device_tables(known: Shared) -> Tables:
+    """Return where the time of the devices went."""
+    trace, window, measured = known.trace, known.window, known.measured
+    return {
+        "devices": devices_(trace, window, measured=measured),
+        "device_ordinals": device_ordinals(trace, measured.identity),
+        "device_processes": device_processes(trace, window, measured=measured),
+        "streams": streams(trace, window, identity=measured.identity),
+        "gaps": gaps(trace, window, measured=measured),
+    }
+
+
+def device_checks(known: Shared, explained: IdleTime) -> Table:
+    """Return whether the parts of the chosen devices' time add up."""
+    lanes = set(identify(known.chosen).lanes) if known.partial else None
+    return stacked(checks(known.measured, lanes), idle_time.checks(explained, known.measured))
+
+
+def finding_table(known: Shared, explained: IdleTime, steps: Iterations, tables: Tables) -> Table:
+    """Return what should be mended first."""
+    waits = waiting(known.chosen, known.chosen_launches) if known.partial else known.waits
+    seen = Seen(
+        trace=known.chosen,
+        launches=known.chosen_launches,
+        window=known.window,
+        measured=known.measured,
+        explained=explained,
+        chosen=_used(known),
+        waits=waits,
+        tables=tables,
+        summary=steps.summary,
+        basis=basis_of(tables["iterations"], known.window),
+    )
+    return findings(seen)
+
+
+def _used(known: Shared) -> tuple[int, ...]:
+    """Return the numbers of the chosen devices."""
+    identity = known.measured.identity
+    if not known.partial:
+        return tuple(range(len(known.measured.devices)))
+    lanes = set(identify(known.chosen).lanes)
+    return tuple(
+        sorted({i for lane, i in zip(identity.lanes, identity.index, strict=True) if lane in lanes})
+    )
+
+
+_BY_LANE = ("device_ordinals", "device_processes", "streams", "overlap", "overlap_by_iteration")
+_BY_DEVICE = (
+    ("device_ordinals", "index"),
+    ("devices", "index"),
+    ("gaps", "device"),
+    ("idle", "device"),
+    ("gap_spectrum", "device"),
+    ("idle_by_iteration", "device"),
+    ("launch_stretches", "device"),
+)
+
+
+def of_chosen(known: Shared, tables: Tables) -> Tables:
+    """Keep the rows of the chosen (process, ordinal) pairs and of their GPUs, renumbered."""
+    if not known.partial:
+        return tables
+    lanes = set(identify(known.chosen).lanes)
+    kept = {
+        name: tables[name].take(
+            np.array([lane in lanes for lane in _lanes(tables[name])], dtype=np.bool_)
+        )
+        for name in _BY_LANE
+    }
+    used = distinct(kept["device_ordinals"]["index"])
+    place = np.full(len(tables["devices"]) + 1, -1, dtype=np.int64)
+    place[used] = np.arange(len(used))
+    for name, column in _BY_DEVICE:
+        table = kept.get(name, tables[name])
+        table = table.take(np.isin(table[column], used))
+        columns = {**table.columns, column: place[table[column]]}
+        kept[name] = Table.make(table.schema, columns)
+    return tables | kept
+
+
+def _lanes(table: Table) -> list[Lane]:
+    return list(zip(table.values("process_id"), table.values("device_id"), strict=True))
