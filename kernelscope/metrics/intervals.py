@@ -255,8 +255,9 @@ def touches(
     starts: npt.NDArray[Any], ends: npt.NDArray[Any], pieces: Pieces
 ) -> npt.NDArray[np.bool_]:
     """Return which intervals, in any order, share any time with the pieces."""
-    first = np.searchsorted(pieces[1], starts, side="right")  # the first piece that ends later
-    begin = np.append(pieces[0], np.iinfo(np.int64).max)
+    begins_at, ends_at = extended(pieces)
+    first = np.searchsorted(ends_at, starts, side="right")  # the first piece that ends later
+    begin = np.append(begins_at, np.iinfo(np.int64).max)
     return np.asarray(begin[first] < ends)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernelscope.metrics.intervals import touches, union
@@ -61,6 +61,7 @@ def test_far_back_and_deep() -> None:
 
 
 @given(INTERVALS, INTERVALS)
+@example([(3, 5)], [(5, 0)])
 def test_touching_is_sharing_time(
     intervals: list[tuple[int, int]], others: list[tuple[int, int]]
 ) -> None:
