@@ -55,7 +55,18 @@ def read(path: str | PathLike[str]) -> Trace:
         raise TraceFileError("No file was named: the path is empty.")
     file = Path(path)
     sniff.existing_file(file)
+    if file.suffix.lower() in sniff.NVPROF_SUFFIXES:
+        return _parse_nvprof(file)
     return _parse_report(file) if sniff.is_report(file) else _parse(file)
+
+
+def _parse_nvprof(path: Path) -> Trace:
+    """Parse what is called a database of nvprof: damage then has another remedy."""
+    try:
+        return _parse(path)
+    except DamagedFileError as error:
+        told = error.hint.replace(sniff.EXPORT_AGAIN, sniff.COPY_NVPROF_AGAIN)
+        raise DamagedFileError(error.message, told) from error
 
 
 def _parse_report(report: Path) -> Trace:

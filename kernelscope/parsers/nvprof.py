@@ -36,8 +36,8 @@ from kernelscope.parsers import nvprof_names as names
 from kernelscope.parsers.convert import coded, integers, labelled, unset, utc_time, within
 from kernelscope.parsers.demangle import available, demangled
 from kernelscope.parsers.nsys_events import interval, present
-from kernelscope.parsers.nsys_names import KERNEL_COLUMNS, SENSIBLE, UNSET_ID
 from kernelscope.parsers.nsys_names import ANY as ANY_COUNT
+from kernelscope.parsers.nsys_names import KERNEL_COLUMNS, SENSIBLE, UNSET_ID
 from kernelscope.parsers.nvprof_copies import copies_table
 from kernelscope.parsers.nvprof_counters import counters_table, unnamed_metrics
 from kernelscope.parsers.nvprof_database import (
@@ -60,7 +60,6 @@ from kernelscope.trace import (
     NotRecorded,
     Table,
     Trace,
-    distinct,
     is_missing,
     missing_value,
     stacked,
@@ -79,10 +78,15 @@ RECORD_AGAIN = (
     "PROGRAM"
 )
 
-SERIALISED = (
-    "nvprof ran the kernels one by one, and most of them several times, to read the hardware's "
-    "counters: when they ran, and beside what, says nothing of the program"
+FOR_COUNTERS = (
+    "the profiler ran the kernels one by one, and most of them several times, to read the "
+    "hardware's counters: when they ran, and beside what, says nothing of the program"
 )
+ONE_BY_ONE = (
+    "the profiler ran the kernels one by one (nvprof --concurrent-kernels off, or a run that "
+    "samples or counts): when they ran, and beside what, says nothing of the program"
+)
+"""Why a capture is serialised: with metric values in it, and without."""
 
 
 def recognises(file: SqliteFile) -> bool:
@@ -123,7 +127,7 @@ def parse(file: SqliteFile) -> Trace:
     sound, left_out = quarantined(tables)
     sound, zero = _from_first_event(sound)
     warnings = _warnings(database, sound, orphans)
-    return Trace(capture=_capture(database, zero, warnings), quarantine=left_out, **sound)
+    return Trace(capture=_capture(database, tables, zero, warnings), quarantine=left_out, **sound)
 
 
 def _kernels(database: Database) -> Table:
@@ -282,7 +286,7 @@ def _threads(database: Database) -> Table:
 
 
 def _processes(database: Database) -> Table:
-    by_id: dict[int, str | None] = {process: None for process in database.processes}
+    by_id: dict[int, str | None] = dict.fromkeys(database.processes)
     by_id |= {process: name for process, _, name in _named(database, names.PROCESS_OBJECT)}
     ids = sorted(by_id)
     return Table.make(
@@ -319,12 +323,10 @@ def _moved(table: Table, zero: int) -> Table:
     return Table.make(table.schema, {**table.columns, **times})
 
 
-def _capture(database: Database, zero: int, warnings: tuple[str, ...]) -> Capture:
-    recorded = tuple(
-        table
-        for table, (sources, _) in names.HOW_TO_RECORD.items()
-        if any(database.rows(source) for source in sources)
-    )
+def _capture(
+    database: Database, tables: Mapping[str, Table], zero: int, warnings: tuple[str, ...]
+) -> Capture:
+    recorded = tuple(table for table in names.HOW_TO_RECORD if len(tables[table]))
     serial = database.rows(names.SERIAL_KERNEL) > 0
     version = _version(database)
     return Capture(
@@ -336,7 +338,7 @@ def _capture(database: Database, zero: int, warnings: tuple[str, ...]) -> Captur
         not_recorded=_not_recorded(database, recorded, serial=serial),
         warnings=warnings,
         read_paths=dict(database.read_paths),
-        serialised=SERIALISED if serial else None,
+        serialised=(FOR_COUNTERS if len(tables["counters"]) else ONE_BY_ONE) if serial else None,
     )
 
 
@@ -347,13 +349,15 @@ def _not_recorded(
 
     Every table is in every database. A timeline traces kernels and copies together.
     """
-    traced = {"kernels", "copies"} if {"kernels", "copies"} & set(recorded) and not serial else set()
+    traced = (
+        {"kernels", "copies"} if {"kernels", "copies"} & set(recorded) and not serial else set()
+    )
     if traced and names.SYNCHRONIZATION in database.file.tables:
         traced.add("syncs")
-    without_remedy = {"overheads", "threads", "devices"}
+    without_remedy = {"overheads", "threads", "devices", "processes"}
     return tuple(
         NotRecorded(table, "" if table in traced else how)
-        for table, (_, how) in names.HOW_TO_RECORD.items()
+        for table, how in names.HOW_TO_RECORD.items()
         if table not in recorded and table not in without_remedy
     )
 
@@ -387,13 +391,12 @@ def _warnings(database: Database, tables: Mapping[str, Table], orphans: int) -> 
         said.append(
             f"{orphans:,} NVTX ranges were open before the capture began, and are left out."
         )
-    if distinct(tables["counters"]["metric"]).size and (count := unnamed_metrics(tables["counters"])):
+    if count := unnamed_metrics(tables["counters"]):
         said.append(
             f"{count} metrics have numbers instead of names and units: nvprof writes no names, and "
             "those of this GPU's architecture are not known."
         )
-    both = database.rows(names.SERIAL_KERNEL) and database.rows(names.TIMELINE_KERNEL)
-    if both:
+    if database.rows(names.SERIAL_KERNEL) and database.rows(names.TIMELINE_KERNEL):
         said.append(
             "The database holds kernels of a timeline and of a run that executed them one by one; "
             "both count."

@@ -76,7 +76,7 @@ def _migrations(database: Database) -> Table | None:
 
     Before CUDA 7.5 a counter had one time stamp, which is no interval: those are left out.
     """
-    numbers, rows = _read(
+    numbers, _ = _read(
         database, names.UNIFIED_MEMORY, "counterKind", "value", "start", "end", "srcId", "dstId",
         "deviceId", "streamId", "processId", "flags",
     )  # fmt: skip

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kernelscope import schema
 from kernelscope.parsers import nvprof_names as names
-from kernelscope.parsers.convert import coded, integers
+from kernelscope.parsers.convert import integers
 from kernelscope.parsers.nsys_events import present
 from kernelscope.parsers.nvprof_database import Database
 from kernelscope.parsers.nvprof_tables import metrics_of
@@ -38,6 +38,7 @@ _OVERFLOW, _INVALID = 1, 2
 _LEAST_DOUBLE = 1 << 52  # the bits of the smallest normal double, as an integer
 _SENSIBLE = (1e-30, 1e30)
 _DOUBLE, _WHOLE, _UNKNOWN = 0, 1, 2
+_NUMBERED = "metric "
 _PROBLEMS = ("overflow", "invalid", "unknown_kind")
 
 _OF_KERNEL = (
@@ -149,7 +150,7 @@ def _labels(
         for code, number in pairs.T.tolist()
     ]
     called = [
-        f"metric {number}" if metric is None else metric.name
+        f"{_NUMBERED}{number}" if metric is None else metric.name
         for number, metric in zip(pairs[1].tolist(), metrics, strict=True)
     ]
     units = [None if metric is None else names.UNITS[metric.kind] for metric in metrics]
@@ -227,5 +228,4 @@ def _of_executions(kernels: Table, execution: npt.NDArray[np.int64]) -> dict[str
 
 def unnamed_metrics(counters: Table) -> int:
     """Return how many metrics of a table have a number instead of a name."""
-    used = coded(counters["metric"], lambda code: counters.categories("metric")[code])
-    return sum(name.startswith("metric ") for name in used.categories)
+    return sum(name.startswith(_NUMBERED) for name in counters.categories("metric"))

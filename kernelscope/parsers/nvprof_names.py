@@ -88,16 +88,17 @@ UNITS = {
 WHOLE_KINDS = ("count", "bytes", "throughput", "level")
 """Kinds whose values are unsigned integers; the others are doubles."""
 
-WITHOUT_METRICS = "nvprof without --metrics, --events and --analysis-metrics, -o FILE"
+WITHOUT_METRICS = "a timeline: nvprof without --metrics, --events and --analysis-metrics"
 HOW_TO_RECORD = {
-    "kernels": (KERNEL_TABLES, WITHOUT_METRICS),
-    "api_calls": ((RUNTIME, DRIVER), WITHOUT_METRICS),
-    "copies": ((MEMCPY, PEER_MEMCPY, MEMSET, UNIFIED_MEMORY), WITHOUT_METRICS),
-    "syncs": ((SYNCHRONIZATION,), f"{WITHOUT_METRICS}, of CUDA 9 or newer"),
-    "ranges": ((MARKER,), "NVTX ranges in the program: a timeline of nvprof holds them"),
-    "devices": ((DEVICE,), "nvprof describes the GPUs that the program uses"),
-    "threads": ((NAME,), "name the threads in the program (nvtxNameOsThread)"),
-    "overheads": ((OVERHEAD,), "nvprof writes it where there is any"),
-    "counters": ((METRIC, METRIC_INSTANCE), "nvprof --metrics …, in a run of its own"),
+    "kernels": WITHOUT_METRICS,
+    "api_calls": WITHOUT_METRICS,
+    "copies": WITHOUT_METRICS,
+    "syncs": f"{WITHOUT_METRICS}, of CUDA 9 or newer",
+    "ranges": "mark NVTX ranges in the program: a timeline of nvprof holds them",
+    "devices": "nvprof describes the GPUs that the program uses",
+    "processes": "nvprof names the process where it knows it",
+    "threads": "name the threads in the program (nvtxNameOsThread)",
+    "overheads": "nvprof writes it where there is any",
+    "counters": "nvprof --metrics …, in a run of its own",
 }
-"""Canonical table → (its tables in a database, how to record it)."""
+"""Canonical table → how to record it."""
