@@ -36,6 +36,7 @@ from kernelscope.parsers import nvprof_names as names
 from kernelscope.parsers.convert import coded, integers, labelled, unset, utc_time, within
 from kernelscope.parsers.demangle import available, demangled
 from kernelscope.parsers.nsys_events import interval, present
+from kernelscope.parsers.nsys_export import first_present
 from kernelscope.parsers.nsys_names import ANY as ANY_COUNT
 from kernelscope.parsers.nsys_names import KERNEL_COLUMNS, SENSIBLE, UNSET_ID
 from kernelscope.parsers.nvprof_copies import copies_table
@@ -157,18 +158,14 @@ def _kernels_of(database: Database, table: str) -> Table | None:
             },
         }
     )
-    if "device_id" not in columns:
-        columns["device_id"] = np.zeros(read.rows, dtype=np.int32)
     return Table.make(schema.KERNELS, columns)
 
 
 def _kernel_names(database: Database, ids: Array | None, rows: int) -> Categorical:
-    if ids is None:
-        return Categorical.constant("[unnamed]", rows)
-    mangled = database.texts(ids, default="[unnamed]")
+    mangled = database.texts(ids, rows, default="[unnamed]")
     plain = demangled(mangled.categories)
     again = Categorical.of([plain[name] for name in mangled.categories])
-    return Categorical(np.append(again.codes, np.int32(-1))[mangled.codes], again.categories)
+    return Categorical(again.codes[mangled.codes], again.categories)
 
 
 def _api_calls(database: Database) -> Table:
@@ -186,14 +183,13 @@ def _calls(database: Database, table: str, kind: CallKind) -> Table | None:
         return None
     numbers = {name: integers(raw) for name, raw in read.columns.items()}
     number = numbers.get("cbid")
+    name = None if number is None else coded(number, lambda cbid: call_name(kind, cbid))
     columns = interval(numbers, read.rows) | present(
         {
             "process_id": unsigned(numbers.get("processId")),
             "thread_id": unsigned(numbers.get("threadId")),
             "correlation_id": numbers.get("correlationId"),
-            "name": Categorical.constant("[unnamed]", read.rows)
-            if number is None
-            else coded(number, lambda cbid: call_name(kind, cbid)),
+            "name": first_present(name, default="[unnamed]", rows=read.rows),
             "kind": Categorical.constant(kind, read.rows),
             "return_value": numbers.get("returnValue"),
         }
@@ -215,8 +211,9 @@ def _syncs(database: Database) -> Table:
             "context_id": context,
             "stream_id": unset(numbers.get("streamId"), UNSET_ID, -1),
             "correlation_id": numbers.get("correlationId"),
-            "kind": labelled(numbers.get("type"), names.SYNC_KINDS)
-            or Categorical.constant("unknown", read.rows),
+            "kind": first_present(
+                labelled(numbers.get("type"), names.SYNC_KINDS), default="unknown", rows=read.rows
+            ),
             "event_id": unset(numbers.get("cudaEventId"), UNSET_ID, -1),
         }
     )
@@ -246,8 +243,11 @@ def _overheads(database: Database) -> Table:
         {
             "process_id": process,
             "thread_id": thread,
-            "name": labelled(numbers.get("overheadKind"), names.OVERHEAD_KINDS)
-            or Categorical.constant("Unknown", read.rows),
+            "name": first_present(
+                labelled(numbers.get("overheadKind"), names.OVERHEAD_KINDS),
+                default="Unknown",
+                rows=read.rows,
+            ),
         }
     )
     return Table.make(schema.OVERHEADS, columns)
@@ -385,6 +385,11 @@ def _warnings(database: Database, tables: Mapping[str, Table], orphans: int) -> 
             "The CUDA calls are of several processes, and nvprof does not say which of them a "
             "kernel belongs to: kernels have no process, and no launch."
         )
+    said += [
+        f"{table} has no column deviceId any more: all of it is taken to be on device 0."
+        for table in names.ON_DEVICE
+        if database.rows(table) and "deviceId" not in database.file.tables[table]
+    ]
     if not available() and any(n.startswith("_Z") for n in tables["kernels"].categories("name")):
         said.append("Kernel names stay mangled: install pycxxfilt to read them.")
     if orphans:

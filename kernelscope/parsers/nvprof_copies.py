@@ -8,6 +8,7 @@ from kernelscope import schema
 from kernelscope.parsers import nvprof_names as names
 from kernelscope.parsers.convert import integers, labelled, unset, within
 from kernelscope.parsers.nsys_events import interval, present
+from kernelscope.parsers.nsys_export import first_present
 from kernelscope.parsers.nsys_names import COPY_KINDS, MIGRATION_CAUSES, SENSIBLE, UNSET_ID
 from kernelscope.parsers.nvprof_database import EVENT, Database, device_event, unsigned
 from kernelscope.trace import Array, Categorical, Table, missing_value, stacked
@@ -43,8 +44,9 @@ def _copies(database: Database, table: str) -> Table | None:
         return None
     columns = device_event(database, numbers, rows) | present(
         {
-            "kind": labelled(numbers.get("copyKind"), COPY_KINDS)
-            or Categorical.constant("unknown", rows),
+            "kind": first_present(
+                labelled(numbers.get("copyKind"), COPY_KINDS), default="unknown", rows=rows
+            ),
             "src_memory": labelled(numbers.get("srcKind"), names.MEMORY_KINDS),
             "dst_memory": labelled(numbers.get("dstKind"), names.MEMORY_KINDS),
             "bytes": within(numbers.get("bytes"), *SENSIBLE["bytes"]),

@@ -10,6 +10,7 @@ import numpy as np
 from kernelscope.parsers import nvprof_names as names
 from kernelscope.parsers.convert import coded, integers
 from kernelscope.parsers.nsys_events import interval, present
+from kernelscope.parsers.nsys_export import first_present
 from kernelscope.parsers.nsys_names import EVENT_COLUMNS
 from kernelscope.parsers.sqlite import Numbers, Read, SqliteFile
 from kernelscope.trace import (
@@ -71,9 +72,10 @@ class Database:
         columns = self.file.tables.get(table, ())
         return self.file.read(table, columns[:1]).rows if columns else 0
 
-    def texts(self, ids: Array, default: str | None = None) -> Categorical:
-        """Return string ids as text, `default` where there is no such string."""
-        return coded(ids, lambda number: self.strings.get(number, default))
+    def texts(self, ids: Array | None, rows: int, default: str) -> Categorical:
+        """Return string ids as text, `default` where there is no such string, or no id."""
+        found = None if ids is None else coded(ids, self.strings.get)
+        return first_present(found, default=default, rows=rows)
 
     def objects(self, table: str, kinds: Array | None) -> tuple[Array, Array] | None:
         """Return the process and thread ids of the objects that a table's rows are of.
@@ -146,9 +148,10 @@ def device_event(
     database: Database, read: Mapping[str, Array | None], rows: int
 ) -> dict[str, ColumnData]:
     """Return time, process, device, context, stream and correlation id of each row."""
+    device = read.get("deviceId")
     return interval(read, rows) | present(
         {
-            "device_id": read.get("deviceId"),
+            "device_id": np.zeros(rows, dtype=np.int32) if device is None else device,
             "process_id": process_column(database, rows),
             **{ours: read.get(theirs) for ours, theirs in EVENT_COLUMNS.items()},
         }

@@ -78,8 +78,10 @@ def ranges_table(database: Database, last_ns: int) -> tuple[Table, int]:
         "start_ns": time[rows].astype(np.int64),
         "end_ns": np.where(closed, time[pairs.end], last).astype(np.int64),
         "closed": closed,
-        "domain": _named(database, numbers.get("domain"), rows),
-        "name": _named(database, numbers.get("name"), rows),
+        **{  # the default domain, and a range without text, are empty
+            name: database.texts(_of(numbers.get(name), rows), len(rows), default="")
+            for name in ("domain", "name")
+        },
         "style": Categorical(of_process.astype(np.int32), ("push_pop", "start_end")),
     }
     columns |= present({"process_id": process, "thread_id": thread})
@@ -111,11 +113,8 @@ def paired(flags: Array, time: Array, ids: Array) -> Pairs:
     return Pairs(start[order], end[order], int(closes.sum() - follows.sum()))
 
 
-def _named(database: Database, ids: Array | None, rows: Array) -> Categorical:
-    """Return the strings of some rows; the default domain, and a range without text, are empty."""
-    if ids is None:
-        return Categorical.constant("", len(rows))
-    return database.texts(ids[rows], default="")
+def _of(values: Array | None, rows: Array) -> Array | None:
+    return None if values is None else values[rows]
 
 
 def _payloads(database: Database, ids: Array) -> dict[str, ColumnData]:
