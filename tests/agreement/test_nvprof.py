@@ -57,7 +57,10 @@ def printed(stem: str, report: str) -> list[Printed]:
             found.append(Printed(" / ".join(titles.values()), line, [], []))
         elif line and len(line) == len(found[-1].header):
             bare_units = not found[-1].rows and line[0] in ("", "ns")
-            (found[-1].units.extend if bare_units else found[-1].rows.append)(line)  # type: ignore[operator]
+            if bare_units:
+                found[-1].units.extend(line)
+            else:
+                found[-1].rows.append(line)
     return found
 
 
@@ -70,7 +73,8 @@ def without_revision(call: str) -> str:
 
 
 def summed(rows: list[dict[str, Any]], name: str) -> tuple[Any, ...]:
-    calls = sum(row.get("executions", row.get("operations", row.get("calls"))) for row in rows)
+    [counter] = {"executions", "operations", "calls"} & set(rows[0])
+    calls = sum(row[counter] for row in rows)
     total = sum(row["total_ns"] for row in rows)
     return (
         name, calls, total, total // calls, min(row["min_ns"] for row in rows),
@@ -176,9 +180,9 @@ def test_ranges_and_the_work_in_them_agree() -> None:
                 work[name][0] += figures[0]
                 work[name][1] += figures[1]
     groups = defaultdict(list)
-    for row in trace.ranges.records():
-        length = row["end_ns"] - row["start_ns"]
-        groups[row["thread_id"], row["name"][:TOLD_APART]].append(
+    for each_range in trace.ranges.records():
+        length = each_range["end_ns"] - each_range["start_ns"]
+        groups[each_range["thread_id"], each_range["name"][:TOLD_APART]].append(
             {"calls": 1, "total_ns": length, "min_ns": length, "max_ns": length}
         )
     assert host == Counter((t, *summed(rows, name)) for (t, name), rows in groups.items())

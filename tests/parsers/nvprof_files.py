@@ -95,7 +95,8 @@ def write(
         for table, spelled in TABLES.items():
             since, _, name = table.rpartition(":")
             if int(since or 0) <= (version or 12) and name not in leave_out:
-                _table(database, name, spelled, version or 12, rows.pop(name, ()), strings)
+                kinds = _columns(spelled, version or 12)
+                _table(database, name, kinds, rows.pop(name, ()), strings)
         assert not rows, f"version {version} has no tables {sorted(rows)}"
         database.executemany(
             "INSERT INTO StringTable VALUES (?, ?)", [(n, text) for text, n in strings.items()]
@@ -103,16 +104,23 @@ def write(
     return path
 
 
-def _table(
-    database: sqlite3.Connection, name: str, spelled: str, version: int, rows: Sequence[Row],
-    strings: dict[str, int],
-) -> None:  # fmt: skip
+def _columns(spelled: str, version: int) -> dict[str, str]:
     columns: dict[str, str] = {}
     for word in spelled.split():
         parts = word.split(":")
         since = int(parts.pop(0)) if parts[0].isdigit() else 0
         if since <= version:
             columns[parts[0]] = parts[1] if len(parts) > 1 else "INT"
+    return columns
+
+
+def _table(
+    database: sqlite3.Connection,
+    name: str,
+    columns: dict[str, str],
+    rows: Sequence[Row],
+    strings: dict[str, int],
+) -> None:
     declared = ", ".join(f"{column} {kind} NOT NULL" for column, kind in columns.items())
     database.execute(f"CREATE TABLE {P}{name}(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, {declared})")
     for row in rows:
