@@ -54,15 +54,16 @@ def read(path: str | PathLike[str]) -> Trace:
     if not os.fspath(path):
         raise TraceFileError("No file was named: the path is empty.")
     file = Path(path)
-    sniff.existing_file(file)
     if file.suffix.lower() in sniff.NVPROF_SUFFIXES:
         return _parse_nvprof(file)
+    sniff.existing_file(file)
     return _parse_report(file) if sniff.is_report(file) else _parse(file)
 
 
 def _parse_nvprof(path: Path) -> Trace:
     """Parse what is called a database of nvprof: damage then has another remedy."""
     try:
+        sniff.existing_file(path)
         return _parse(path)
     except DamagedFileError as error:
         told = error.hint.replace(sniff.EXPORT_AGAIN, sniff.COPY_NVPROF_AGAIN)

@@ -20,8 +20,9 @@ A database is a dump of CUPTI's activity records, one table for each kind, most 
 =================================  ==============================================================
 
 Not read: events (``--events``), source-level results, PC samples, OpenACC, NVLink and PCIe. What
-is absent becomes missing values. Names of kernels are demangled. Time counts from the first
-event; where the database has Unix time, ``capture.started_at`` is that moment.
+is absent becomes missing values. Names of kernels are demangled. Thread ids are nvprof's own: the
+low half of the thread's handle, which calls and ranges share. Time counts from the first event;
+where the database has Unix time, ``capture.started_at`` is that moment.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ from kernelscope.trace import (
     NotRecorded,
     Table,
     Trace,
+    distinct,
     is_missing,
     missing_value,
     stacked,
@@ -228,8 +230,9 @@ def _device_of(database: Database, context: Array | None) -> Array | None:
         return None
     device_of = dict(zip(ids.tolist(), devices.tolist(), strict=True))
     absent = missing_value(np.dtype(np.int64))
-    seen, inverse = np.unique(context, return_inverse=True)
-    return np.array([device_of.get(each, absent) for each in seen.tolist()], np.int64)[inverse]
+    seen = distinct(context)
+    of_seen = np.array([device_of.get(each, absent) for each in seen.tolist()], np.int64)
+    return np.asarray(of_seen[np.searchsorted(seen, context)])
 
 
 def _overheads(database: Database) -> Table:
@@ -390,7 +393,7 @@ def _warnings(database: Database, tables: Mapping[str, Table], orphans: int) -> 
         for table in names.ON_DEVICE
         if database.rows(table) and "deviceId" not in database.file.tables[table]
     ]
-    if not available() and any(n.startswith("_Z") for n in tables["kernels"].categories("name")):
+    if any(n.startswith("_Z") for n in tables["kernels"].categories("name")) and not available():
         said.append("Kernel names stay mangled: install pycxxfilt to read them.")
     if orphans:
         said.append(

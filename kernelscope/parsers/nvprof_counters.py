@@ -26,6 +26,7 @@ from kernelscope.trace import (
     ColumnData,
     Table,
     absent,
+    distinct,
     is_missing,
     missing_value,
     stacked,
@@ -34,6 +35,7 @@ from kernelscope.trace import (
 
 _ABSENT = missing_value(np.dtype(np.int64))
 _VALUE_BYTES = 8
+_MOST_ID = (1 << 32) - 1  # CUpti_MetricID has 32 bits
 _OVERFLOW, _INVALID = 1, 2
 _LEAST_DOUBLE = 1 << 52  # the bits of the smallest normal double, as an integer
 _SENSIBLE = (1e-30, 1e30)
@@ -143,15 +145,17 @@ def _labels(
     execution: npt.NDArray[np.int64], kernels: Table, devices: Table, ids: npt.NDArray[np.int64]
 ) -> _Labels:
     capabilities, chip = _chips(execution, kernels, devices)
-    pairs, place = np.unique(np.stack([chip, ids]), axis=1, return_inverse=True)
-    place = place.reshape(-1)
+    chips = len(capabilities) + 1  # those, and a GPU that is not known: −1
+    keys = np.clip(ids, 0, _MOST_ID) * chips + chip + 1
+    seen = distinct(keys)
+    place = np.searchsorted(seen, keys)
+    pairs = [divmod(key, chips) for key in seen.tolist()]
     metrics = [
-        metrics_of(capabilities[code]).get(number) if code >= 0 else None
-        for code, number in pairs.T.tolist()
+        metrics_of(capabilities[code - 1]).get(number) if code else None for number, code in pairs
     ]
     called = [
         f"{_NUMBERED}{number}" if metric is None else metric.name
-        for number, metric in zip(pairs[1].tolist(), metrics, strict=True)
+        for (number, _), metric in zip(pairs, metrics, strict=True)
     ]
     units = [None if metric is None else names.UNITS[metric.kind] for metric in metrics]
     known = [
@@ -190,8 +194,9 @@ def _chips(
     if found.any() and len(kernels):
         device = widened(kernels["device_id"])[execution[found]]
         codes = {d: capabilities.index(c) for d, c in by_device.items()}
-        seen, inverse = np.unique(device, return_inverse=True)
-        chip[found] = np.array([codes.get(d, -1) for d in seen.tolist()], np.int64)[inverse]
+        seen = distinct(device)
+        of_seen = np.array([codes.get(d, -1) for d in seen.tolist()], np.int64)
+        chip[found] = of_seen[np.searchsorted(seen, device)]
     return capabilities, chip
 
 

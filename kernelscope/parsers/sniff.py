@@ -26,6 +26,8 @@ EXPORT_AGAIN = (
 NVPROF_SUFFIXES = (".nvprof", ".nvvp", ".sql")
 """What people call databases of nvprof and the Visual Profiler; both know other formats, too."""
 
+_DATABASES = (".sqlite", ".nvprof", ".nvvp")
+
 COPY_NVPROF_AGAIN = (
     "Copy it again, if it was whole elsewhere; else run the program under nvprof again, which "
     "writes the database when the program ends."
@@ -74,7 +76,7 @@ def existing_file(path: Path) -> None:
 
 
 def _traces_in(folder: Path) -> str:
-    found = sorted(p.name for p in folder.glob("*.sqlite"))[:5]
+    found = sorted(p.name for p in folder.iterdir() if p.suffix.lower() in _DATABASES)[:5]
     if not found:
         return "Give the path of one file; the folder holds no .sqlite file."
     return f"Give the path of one file in it: {', '.join(found)}, …"

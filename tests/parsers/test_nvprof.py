@@ -380,6 +380,17 @@ def test_a_truncated_database_names_nvprofs_remedy(tmp_path: Path) -> None:
         ks.read(path)
     assert "nvprof again" in caught.value.hint
     assert "nsys export" not in caught.value.hint
+    path.write_bytes(b"")
+    with pytest.raises(DamagedFileError, match="0 bytes") as caught:
+        ks.read(path)
+    assert "nvprof again" in caught.value.hint
+
+
+def test_a_folder_of_databases_is_listed(tmp_path: Path) -> None:
+    write(tmp_path / "run.nvprof", CONCURRENT_KERNEL=[KERNEL])
+    with pytest.raises(NotATraceError, match="folder") as caught:
+        ks.read(tmp_path)
+    assert "run.nvprof" in caught.value.hint
 
 
 def _damage(whole: bytes, at: list[int], to: list[int]) -> bytes:
