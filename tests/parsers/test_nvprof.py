@@ -425,6 +425,7 @@ def test_damage_gives_an_error_or_a_trace(
         ks.analyze(trace)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spoil",
     [
