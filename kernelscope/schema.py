@@ -413,7 +413,7 @@ COUNTERS = TableSchema(
         integer("instance", "id", "the unit of the hardware that counted: an SM", optional=True),
         text("problem", "overflow, invalid or unknown_kind: why there is no value", optional=True),
         text("source", "who counted: nvprof, ncu, …"),
-        text("file", "where it was read from"),
+        text("file", "where it was read from; missing: the trace's own file", optional=True),
     ),
 )
 

@@ -96,7 +96,6 @@ def _part(database: Database, table: str, kernels: Table, devices: Table) -> Tab
             "instance": numbers.get("instance"),
             "problem": Categorical(problem, _PROBLEMS),
             "source": Categorical.constant("nvprof", read.rows),
-            "file": Categorical.constant(str(database.file.path), read.rows),
         }
     )
     return Table.make(schema.COUNTERS, columns)

@@ -54,7 +54,7 @@ def test_both_ways_read_what_was_written(tmp_path: Path, values: list[Any], widt
     path = database(tmp_path / "b.sqlite", values)
     file = SqliteFile.open(path)
     slow = blobs_with_sqlite3(path, "t", "v", width)
-    found = file.read_blobs("t", "v", width)
+    found = file.read_bytes("t", "v", width)
 
     assert found is not None
     assert same(found, slow)
@@ -87,7 +87,7 @@ def test_an_overflowing_value_and_other_encodings_take_the_slow_way(tmp_path: Pa
         assert file.stamp is not None
         with pytest.raises(Unsupported):
             read_blobs(path, file.layouts["t"], file.stamp, "v", 8)
-        found = file.read_blobs("t", "v", 8)
+        found = file.read_bytes("t", "v", 8)
         assert found is not None
         assert found.data[1].tobytes() == b"ab" + bytes(6)
 
@@ -96,16 +96,16 @@ def test_rows_older_than_a_column_have_its_default(tmp_path: Path) -> None:
     path = database(tmp_path / "d.sqlite", [b"1"])
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("ALTER TABLE t ADD COLUMN w BLOB NOT NULL DEFAULT x'0102'")
-    found = SqliteFile.open(path).read_blobs("t", "w", 4)
+    found = SqliteFile.open(path).read_bytes("t", "w", 4)
     assert found is not None
     assert found.length.tolist() == [2]
 
 
 def test_absent_and_empty(tmp_path: Path) -> None:
     file = SqliteFile.open(database(tmp_path / "e.sqlite", []))
-    assert file.read_blobs("t", "nothing", 8) is None
-    assert file.read_blobs("nothing", "v", 8) is None
-    found = file.read_blobs("t", "v", 8)
+    assert file.read_bytes("t", "nothing", 8) is None
+    assert file.read_bytes("nothing", "v", 8) is None
+    found = file.read_bytes("t", "v", 8)
     assert found is not None
     assert found.numbers("<u8").tolist() == []
 
@@ -116,7 +116,7 @@ def test_a_damaged_page_is_said(tmp_path: Path) -> None:
     content[4096:] = bytes(len(content) - 4096)
     path.write_bytes(content)
     with pytest.raises(DamagedFileError, match="damaged"):
-        SqliteFile.open(path).read_blobs("t", "v", 8)
+        SqliteFile.open(path).read_bytes("t", "v", 8)
 
 
 def test_of_values_is_plain() -> None:
@@ -131,6 +131,6 @@ def test_blobs_of_real_databases_read_alike(path: Path) -> None:
     for table, layout in file.layouts.items():
         for column in ("value", "objectId", "uuid", "payload", "cacheConfig", "attr", "cubin"):
             if column in layout.columns:
-                found = file.read_blobs(table, column, 16)
+                found = file.read_bytes(table, column, 16)
                 assert found is not None
                 assert same(found, blobs_with_sqlite3(path, table, column, 16)), (table, column)
