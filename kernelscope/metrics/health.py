@@ -294,6 +294,8 @@ def _opaque_graphs(examined: Examined) -> Iterator[Finding]:
         table = devices(examined.trace)
         busy, opaque = (int(table[name].sum()) for name in ("busy_ns", _OPAQUE))
         share = f"{units.ratio(opaque / busy)} of all busy time" if busy else "no time at all"
+        if examined.trace.capture.serialised is not None:
+            share = "the share of busy time is not known"
         yield Finding(
             "opaque_graphs",
             "warning",

@@ -8,10 +8,16 @@ from dataclasses import replace
 import pytest
 
 import kernelscope as ks
+from kernelscope.metrics.communication import communication, communication_by_device
 from kernelscope.metrics.device_gaps import gaps
 from kernelscope.metrics.device_streams import streams
-from kernelscope.metrics.device_time import device_processes, devices
+from kernelscope.metrics.device_time import device_processes, devices, measure
+from kernelscope.metrics.launch_calls import launch_calls
+from kernelscope.metrics.launch_stretches import launch_stretches
+from kernelscope.metrics.overlap import overlap
+from kernelscope.metrics.queue_depth import queue_depth
 from kernelscope.metrics.results import PARTITION_CLASSES
+from kernelscope.metrics.transfers import copy_exposure, transfers
 from kernelscope.report import text
 from kernelscope.report.document import document
 from kernelscope.report.layout import Page
@@ -68,6 +74,39 @@ def test_there_are_no_iterations(serial: Trace) -> None:
     assert any("one by one" in note for note in analysis.iteration_summary.notes)
     as_it_is = build.trace(kernels=many)
     assert ks.analyze(as_it_is).iteration_summary.family is not None
+
+
+def test_nothing_is_said_of_overlap_queues_and_exposure(serial: Trace) -> None:
+    trace = serial.with_tables(
+        kernels=build.joined(
+            build.kernels((10, 20, "a"), correlation_id=1),
+            build.kernels((30, 40, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"), correlation_id=2),
+        ),
+        copies=build.copies((50, 55)),
+        api_calls=build.joined(
+            build.api_calls((0, 5), correlation_id=1), build.api_calls((6, 9), correlation_id=2)
+        ),
+    )
+    as_it_is = replace(trace, capture=replace(trace.capture, serialised=None))
+
+    [row] = overlap(trace).records()
+    assert (row["both_ns"], row["gpu_only_ns"], row["cpu_only_ns"], row["neither_ns"]) == (
+        None, None, None, None,
+    )  # fmt: skip
+    assert row["reason"] == REASON
+    assert len(overlap(as_it_is)) == 1
+    assert len(launch_calls(trace)) == len(queue_depth(trace)) == len(launch_stretches(trace)) == 0
+    assert len(launch_calls(as_it_is)) == 2
+    for table in (communication(trace), communication_by_device(trace)):
+        [row] = table.records()
+        assert (row["calls"], row["total_ns"]) == (1, 10)
+        assert (row["exposed_ns"], row["exposed_without_graphs_ns"]) == (None, None)
+        assert row["overlapped_ns"] is None
+    assert communication(as_it_is).values("exposed_ns") == [10]
+    assert copy_exposure(measure(trace)).values("exposed_ns") == [None]
+    assert copy_exposure(measure(as_it_is)).values("exposed_ns") == [5]
+    assert transfers(trace).values("exposed_ns") == [None]
+    assert transfers(as_it_is).values("exposed_ns") == [5]
 
 
 def test_the_reason_is_told_everywhere(serial: Trace) -> None:
