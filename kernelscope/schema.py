@@ -382,6 +382,54 @@ ON_CORE = TableSchema(
     ),
 )
 
+COUNTERS = TableSchema(
+    "counters",
+    "What did the hardware count, per kernel execution or summed up over several?",
+    (
+        _PROCESS,
+        integer("device_id", "id", "the process's own CUDA ordinal of the device", optional=True),
+        _CONTEXT,
+        _STREAM,
+        integer(
+            "correlation_id",
+            "id",
+            "with the process, the execution of `kernels` that was counted; missing where the "
+            "source has no timeline",
+            optional=True,
+        ),
+        integer(
+            "execution",
+            "id",
+            "the source's own number of the execution, in the order of launches",
+            optional=True,
+        ),
+        text("kernel_name", "the kernel's full name", optional=True),
+        *(
+            integer(f"{part}_{axis}", "count", f"{what} along {axis}", optional=True)
+            for part, what in (("grid", "blocks"), ("block", "threads per block"))
+            for axis in "xyz"
+        ),
+        text("metric", "the counter's name, as its source spells it"),
+        integer("metric_id", "id", "the source's number of the counter", optional=True),
+        real("value", "see unit", "the value; missing where it is not to be trusted"),
+        integer(
+            "value_int", "see unit", "the same, exactly, where it is a whole number", optional=True
+        ),
+        text(
+            "unit",
+            "count, bytes, bytes/s, ns, Hz, %, ratio, or level (0 idle to 10 max); missing where "
+            "the source does not say",
+            optional=True,
+        ),
+        text("statistic", "value of one execution; or mean, min, max, sum over several"),
+        integer("executions", "count", "how many executions the value is of"),
+        integer("instance", "id", "the unit of the hardware that counted: an SM", optional=True),
+        text("problem", "overflow, invalid or unknown_kind: why there is no value", optional=True),
+        text("source", "who counted: nvprof, ncu, …"),
+        text("file", "where it was read from; missing: the trace's own file", optional=True),
+    ),
+)
+
 QUARANTINE = TableSchema(
     "quarantine",
     "Which events were left out because their times cannot be true?",
@@ -410,6 +458,7 @@ CANONICAL: tuple[TableSchema, ...] = (
     OVERHEADS,
     OS_CALLS,
     ON_CORE,
+    COUNTERS,
     QUARANTINE,
 )
 """The tables of a :class:`kernelscope.trace.Trace`, in the order of its fields."""

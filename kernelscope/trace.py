@@ -353,7 +353,7 @@ class Capture:
     file : str
         The path as given.
     format : str
-        ``nsys``, later ``nvprof``, ``kineto``, …
+        ``nsys`` or ``nvprof``.
     profiler_version, schema : str or None
         As recorded; None where the file does not say.
     started_at : str or None
@@ -368,6 +368,10 @@ class Capture:
         Processor cores of the machine; None where the file does not say.
     read_paths : mapping of str to str
         Profiler table → how it was read.
+    serialised : str or None
+        Why the kernels of the capture did not run as they do without a profiler, one after the
+        other and at other times: partition, overlap, idle and queue times then say nothing of
+        the program, and are missing. None for a capture of a run as it is.
     """
 
     file: str
@@ -380,6 +384,7 @@ class Capture:
     warnings: tuple[str, ...] = ()
     cpu_cores: int | None = None
     read_paths: Mapping[str, str] = field(default_factory=dict)
+    serialised: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -406,6 +411,7 @@ class Trace:
     overheads: Table = Table.empty(schema.OVERHEADS)
     os_calls: Table = Table.empty(schema.OS_CALLS)
     on_core: Table = Table.empty(schema.ON_CORE)
+    counters: Table = Table.empty(schema.COUNTERS)
     quarantine: Table = Table.empty(schema.QUARANTINE)
 
     @property

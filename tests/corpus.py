@@ -91,3 +91,27 @@ def _oracle_path(trace_stem: str, report: str) -> Path | None:
     folder = _LOOKED_IN / "oracles" / "nsys_stats" / trace_stem
     paths = (folder / f"{report}{suffix}" for suffix in (".csv", ".csv.gz"))
     return next((path for path in paths if path.is_file()), None)
+
+
+def nvprof_oracle(trace_stem: str, report: str) -> list[list[str]]:
+    """Return what ``nvprof --csv -i`` printed of a database, line by line, cells apart.
+
+    Parameters
+    ----------
+    trace_stem : str
+        The database's file name without its suffix.
+    report : str
+        ``print-gpu-trace``, ``print-api-trace``, ``summary``, …
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such report of that database.
+    """
+    folder = _LOOKED_IN / "oracles" / "nvprof"
+    paths = [folder / f"{trace_stem}.{report}.csv{suffix}" for suffix in ("", ".gz")]
+    for path in paths:
+        if path.is_file():
+            with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+                return list(csv.reader(lines))
+    raise FileNotFoundError(f"no oracle {report} of {trace_stem} in {folder}")

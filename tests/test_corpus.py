@@ -30,6 +30,17 @@ def test_a_report_tells_which_traces_it_has() -> None:
     assert "2021.3.2_A2000_nokernels" not in stems
 
 
+@corpus.needs_corpus
+@pytest.mark.parametrize("report", ["print-gpu-trace", "summary"])
+def test_every_named_nvprof_database_has_its_reports(report: str) -> None:
+    for path in corpus.nvprof_traces():
+        if path.name.startswith(("GT520M", "nearlyempty")):  # nvprof 11.8 can make nothing of them
+            continue
+        assert len(corpus.nvprof_oracle(path.stem, report)) > 2
+
+
 def test_a_missing_oracle_is_named() -> None:
+    with pytest.raises(FileNotFoundError, match="no oracle no_such_report of no_such_trace"):
+        corpus.nvprof_oracle("no_such_trace", "no_such_report")
     with pytest.raises(FileNotFoundError, match="no oracle no_such_report of no_such_trace"):
         corpus.oracle("no_such_trace", "no_such_report")

@@ -79,7 +79,7 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     idle gaps, streams, and whether the figures can be trusted.
 
     FILE is a trace: an SQLite export of Nsight Systems, or its .nsys-rep report where nsys is
-    installed.
+    installed, or a database of nvprof.
 
     Names in CSV are data, as the trace holds them: a cell may begin with =, which a spreadsheet
     takes for a formula.

@@ -178,7 +178,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     explained = parts.explained_idle(known)
     tables |= parts.idle_tables(known, explained, steps)
     tables["checks"] = stacked(
-        parts.device_checks(known, explained),
+        parts.device_checks(known, explained, tables),
         range_checks(chosen, window, tables["ranges"], tables["unattributed"]),
     )
     tables["findings"] = parts.finding_table(known, explained, steps, tables)

@@ -234,10 +234,13 @@ def device_tables(known: Shared) -> Tables:
     }
 
 
-def device_checks(known: Shared, explained: IdleTime) -> Table:
+def device_checks(known: Shared, explained: IdleTime, tables: Tables) -> Table:
     """Return whether the parts of the chosen devices' time add up."""
     lanes = set(identify(known.chosen).lanes) if known.partial else None
-    return stacked(checks(known.measured, lanes), idle_time.checks(explained, known.measured))
+    causes = idle_time.checks(
+        explained, known.measured, causes=tables["idle"], spectrum=tables["gap_spectrum"]
+    )
+    return stacked(checks(known.measured, lanes), causes)
 
 
 def finding_table(known: Shared, explained: IdleTime, steps: Iterations, tables: Tables) -> Table:

@@ -34,7 +34,7 @@ from kernelscope.metrics.intervals import (
     unite,
 )
 from kernelscope.metrics.window import Window, starts_inside
-from kernelscope.trace import Array, Categorical, ColumnData, Table, Trace, widened
+from kernelscope.trace import Array, Categorical, ColumnData, Table, Trace, absent, widened
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -193,13 +193,18 @@ def _times(
             if either is account.compute
             else _overlapped(either, *times, count)[members]
         )
+    beside: dict[str, ColumnData] = {
+        "exposed_ns": busy - hidden,
+        "exposed_without_graphs_ns": busy - hidden_with_graphs,
+        "overlapped_ns": hidden,
+    }
+    if time.measured.serialised:
+        beside = {name: absent(COMMUNICATION.column(name), count) for name in beside}
     return {
         "calls": np.bincount(codes[inside], minlength=count).astype(np.int64),
         "total_ns": sums_by(codes_in, end - start, count),
         "busy_ns": busy,
-        "exposed_ns": busy - hidden,
-        "exposed_without_graphs_ns": busy - hidden_with_graphs,
-        "overlapped_ns": hidden,
+        **beside,
     }
 
 

@@ -12,13 +12,20 @@ _TIMES: tuple[Column, ...] = (
     integer("calls", "count", "executions that start in the window"),
     integer("total_ns", "ns", "sum of durations inside the window"),
     integer("busy_ns", "ns", "time in which any of them ran: exposed and overlapped"),
-    integer("exposed_ns", "ns", "the part of busy_ns in which no process computed on the same GPU"),
+    integer(
+        "exposed_ns",
+        "ns",
+        "the part of busy_ns in which no process computed on the same GPU; missing, as the two "
+        "that follow, of a serialised capture",
+        optional=True,
+    ),
     integer(
         "exposed_without_graphs_ns",
         "ns",
         "the part of exposed_ns in which no CUDA graph that was traced as one unit ran either",
+        optional=True,
     ),
-    integer("overlapped_ns", "ns", "the part of busy_ns beside compute kernels"),
+    integer("overlapped_ns", "ns", "the part of busy_ns beside compute kernels", optional=True),
 )
 
 _PROCESS = integer("process_id", "id", "the process: one rank, or several", optional=True)

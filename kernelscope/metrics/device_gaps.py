@@ -28,7 +28,7 @@ def gaps(
     Longest first, then by start. The time before a device's first activity in the window and
     after its last is not a gap; it stands in ``devices`` as leading and trailing. Per process
     the list is that of Nsight Systems' ``gpu_gaps`` rule (threshold 0), host-to-host copies
-    apart: those do not occupy a device.
+    apart: those do not occupy a device. A serialised capture has no gaps of the program's.
 
     Parameters
     ----------
@@ -44,6 +44,8 @@ def gaps(
     if per not in ("device", "process"):
         raise ValueError(f"per must be 'device' or 'process', not {per!r}")
     time = measured or measure(trace, window)
+    if time.serialised:
+        return Table.empty(results.GAPS)
     accounts = time.devices if per == "device" else time.lanes
     found = [pauses(account.busy) for account in accounts]
     start, end = _joined(found)

@@ -49,7 +49,7 @@ def streams(
 
     Busiest first. Every stream with kernels, graphs or copies on a device has a row, whether it is
     active in the window or not. `exclusive_ns` compares with the streams of all processes on
-    the same physical device.
+    the same physical device. It and the gap are missing of a serialised capture.
 
     Parameters
     ----------
@@ -81,6 +81,9 @@ def streams(
     columns["busy_ns"] = busy[order]
     columns["exclusive_ns"] = exclusive[order]
     columns["largest_gap_ns"] = integers(_largest_gap(pieces, i) for i in order.tolist())
+    if trace.capture.serialised is not None:
+        nothing = integers(None for _ in keys)
+        columns |= {"exclusive_ns": nothing, "largest_gap_ns": nothing}
     return Table.make(results.STREAMS, columns)
 
 

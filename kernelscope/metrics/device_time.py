@@ -81,6 +81,9 @@ class DeviceTime:
         For each lane, time in which only other processes were on its device.
     communication : tuple of str
         The user's patterns of communication kernels, beside the list.
+    serialised : bool
+        Whether the profiler ran the kernels one by one: what depends on when they ran is then
+        missing from every table.
     """
 
     window: Window
@@ -89,6 +92,7 @@ class DeviceTime:
     devices: tuple[Account, ...]
     other_process_ns: tuple[int, ...]
     communication: tuple[str, ...] = ()
+    serialised: bool = False
 
 
 def measure(
@@ -124,7 +128,13 @@ def measure(
             own = _own_ns(identity, lanes, members, marked, identity.lanes[i][0])
             others[i] = total(devices[-1].busy) - own
     return DeviceTime(
-        window, identity, tuple(lanes), tuple(devices), tuple(others), tuple(communication)
+        window,
+        identity,
+        tuple(lanes),
+        tuple(devices),
+        tuple(others),
+        tuple(communication),
+        serialised=trace.capture.serialised is not None,
     )
 
 
@@ -135,7 +145,8 @@ def devices(
 
     A row covers all recorded processes of one physical GPU. A peer copy occupies both its
     devices. A device that did nothing inside the window is idle throughout: all of it is
-    leading, nothing trailing, and there is no gap.
+    leading, nothing trailing, and there is no gap. Of a serialised capture only the kernels' own
+    time and fill are given.
 
     Parameters
     ----------
@@ -155,7 +166,7 @@ def devices(
             "index": np.arange(len(time.devices), dtype=np.int64),
             "physical_id": texts(time.identity.physical_ids),
             "name": texts(names[i] for i in first),
-            **_columns(time.devices),
+            **_columns(time.devices, time.serialised),
         },
     )
 
@@ -180,8 +191,10 @@ def device_processes(
             "process_id": integers(lane[0] for lane in time.identity.lanes),
             "device_id": integers(lane[1] for lane in time.identity.lanes),
             "name": texts(time.identity.names()),
-            "other_process_ns": integers(time.other_process_ns),
-            **_columns(time.lanes),
+            "other_process_ns": integers(
+                None if time.serialised else each for each in time.other_process_ns
+            ),
+            **_columns(time.lanes, time.serialised),
         },
     )
 
@@ -230,6 +243,8 @@ def checks(time: DeviceTime, lanes: Collection[Lane] | None = None) -> Table:
         Whose devices to check; devices are numbered among those.
     """
     rows: list[tuple[str, int, int]] = []
+    if time.serialised:  # there are no parts to sum up
+        return Table.empty(results.CHECKS)
     for label, account in _labelled(time, time.identity.lanes if lanes is None else lanes):
         pauses = total(gaps(account.busy)) + account.leading_ns + account.trailing_ns
         idle = account.partition[-1]
@@ -294,8 +309,20 @@ def _own_ns(
     return total(unite(*own, *(mark.pieces for mark in marks if mark.process_id == process)))
 
 
-def _columns(accounts: Sequence[Account]) -> dict[str, ColumnData]:
+def _columns(accounts: Sequence[Account], serialised: bool) -> dict[str, ColumnData]:
     """Return the columns that devices and processes share."""
+    columns = _of_a_run(accounts)
+    if serialised:
+        nothing = integers(None for _ in accounts)
+        columns |= {name: nothing for name in columns if name not in _OF_KERNELS_ALONE}
+    return columns
+
+
+_OF_KERNELS_ALONE = ("window_ns", "kernel_ns", "compute_ns", "sm_fill")
+"""What holds of kernels even where they ran one by one."""
+
+
+def _of_a_run(accounts: Sequence[Account]) -> dict[str, ColumnData]:
     pauses = [gaps(account.busy) for account in accounts]
     columns: dict[str, ColumnData] = {
         "window_ns": integers(a.window_ns for a in accounts),

@@ -34,10 +34,11 @@ def findings(seen: Seen) -> Table:
     -------
     Table
         Under ``finding_results.FINDINGS``, the greatest bound first. None where the trace is
-        fine, or where no device was used.
+        fine, where no device was used, or of a serialised capture.
     """
     rows = []
-    if seen.chosen and seen.window.duration_ns:
+    serialised = seen.trace.capture.serialised is not None
+    if seen.chosen and seen.window.duration_ns and not serialised:
         for rule in RULES:
             found = rule(seen)
             row = None if found is None else _row(found, seen)

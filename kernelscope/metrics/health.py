@@ -175,6 +175,20 @@ def _launches(examined: Examined) -> Iterator[Finding]:
         )
 
 
+def _serialised(examined: Examined) -> Iterator[Finding]:
+    """Kernels that the profiler ran one by one."""
+    reason = examined.trace.capture.serialised
+    if reason is not None:
+        yield Finding(
+            "serialised_capture",
+            "warning",
+            len(examined.trace.kernels),
+            f"{reason[:1].upper()}{reason[1:]}. Partition, overlap, idle and queue times of the "
+            "devices, shares of the window and iterations are null; durations and counters of "
+            "single kernels hold. Record a timeline in a run of its own for the others.",
+        )
+
+
 def _far_events(examined: Examined) -> Iterator[Finding]:
     """A few events far from all others: they stretch the window, and make all else look idle."""
     trace = examined.trace
@@ -280,6 +294,8 @@ def _opaque_graphs(examined: Examined) -> Iterator[Finding]:
         table = devices(examined.trace)
         busy, opaque = (int(table[name].sum()) for name in ("busy_ns", _OPAQUE))
         share = f"{units.ratio(opaque / busy)} of all busy time" if busy else "no time at all"
+        if examined.trace.capture.serialised is not None:
+            share = "the share of busy time is not known"
         yield Finding(
             "opaque_graphs",
             "warning",
@@ -307,7 +323,7 @@ def _doubts(examined: Examined) -> Iterator[Finding]:
 
 
 EXAMINATIONS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
-    _quarantined, _launches, _far_events, _identity, _shared_devices, _opaque_graphs,
+    _quarantined, _serialised, _launches, _far_events, _identity, _shared_devices, _opaque_graphs,
     _missing_figures, _doubts, _not_recorded,
 )  # fmt: skip
 """Every examination of a trace; a new one is a function and a line here."""

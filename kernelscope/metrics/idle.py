@@ -110,7 +110,8 @@ def explain(  # noqa: PLR0913 - what other metrics found, where it is at hand
     looked = Looked(trace, identity, calls, launches, communication)
     pieces = causes(looked, gaps, Host(trace, calls, waits, labels))
     rows = tuple(len(trace.tables[name]) for name in ACTIVITIES)
-    return IdleTime(gaps, pieces, tuple(labels), len(identity.physical_ids), rows)
+    devices = 0 if trace.capture.serialised is not None else len(identity.physical_ids)
+    return IdleTime(gaps, pieces, tuple(labels), devices, rows)
 
 
 def idle(explained: IdleTime, window: Window | None = None) -> Table:
@@ -308,7 +309,13 @@ def idle_by_iteration(explained: IdleTime, starts: Int64s, ends: Int64s) -> Tabl
     )
 
 
-def checks(explained: IdleTime, measured: DeviceTime) -> Table:
+def checks(
+    explained: IdleTime,
+    measured: DeviceTime,
+    *,
+    causes: Table | None = None,
+    spectrum: Table | None = None,
+) -> Table:
     """Do the causes, and the lengths of pauses, add up to each device's idle time?
 
     Parameters
@@ -318,13 +325,17 @@ def checks(explained: IdleTime, measured: DeviceTime) -> Table:
     measured : DeviceTime
         What :func:`kernelscope.metrics.device_time.measure` found of the same trace, in the
         window that is shown.
+    causes, spectrum : Table, optional
+        What :func:`idle` and :func:`gap_spectrum` made of it for that window.
     """
     found: list[tuple[str, int, int]] = []
     tables = {
-        "idle causes": idle(explained, measured.window),
-        "gap spectrum": gap_spectrum(explained, measured.window),
+        "idle causes": idle(explained, measured.window) if causes is None else causes,
+        "gap spectrum": (
+            gap_spectrum(explained, measured.window) if spectrum is None else spectrum
+        ),
     }
-    for number, account in enumerate(measured.devices):
+    for number, account in enumerate(measured.devices[: explained.devices]):
         for name, table in tables.items():
             total = int(table["total_ns"][table["device"] == number].sum())
             found.append((f"device {number}: {name} = idle", account.partition[-1], total))

@@ -93,10 +93,12 @@ def idle_gaps(
     -----
     The pause begins with the latest end of any activity so far and ends with the start of the
     next one. An activity of no length ends a pause and begins another. Of activities that start
-    together the one counts that stands first by stream, then table and row.
+    together the one counts that stands first by stream, then table and row. A serialised capture
+    has no pauses of the program's.
     """
     identity = identity or identify(trace)
-    parts = [_of_device(each, trace, within) for each in _activities(trace, identity)]
+    used = [] if trace.capture.serialised is not None else _activities(trace, identity)
+    parts = [_of_device(each, trace, within) for each in used]
     start, end = (_joined([getattr(each, n) for each in parts], np.int64) for n in ("start", "end"))
     place = _joined([each.place for each in parts], np.int8)
     deciding = _joined([each.deciding for each in parts], np.int32)

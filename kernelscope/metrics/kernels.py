@@ -34,7 +34,7 @@ def kernels(trace: Trace, window: Window | None = None) -> Table:
     events = trace.kernels
     names = events.categories("name")
     columns: dict[str, ColumnData] = {"name": _codes(names)}
-    columns |= _totals(events, window, events["name"], len(names))
+    columns |= _totals(trace, window, events["name"], len(names))
     return by_total(results.KERNELS, columns, "executions")
 
 
@@ -59,7 +59,7 @@ def launch_shapes(trace: Trace, window: Window | None = None) -> Table:
             for axis in range(3)
         },
     }
-    columns |= _totals(events, window, groups, len(code))
+    columns |= _totals(trace, window, groups, len(code))
     return by_total(results.LAUNCH_SHAPES, columns, "executions")
 
 
@@ -91,10 +91,12 @@ def _codes(names: tuple[str, ...]) -> Categorical:
     return Categorical(np.arange(len(names), dtype=np.int32), names)
 
 
-def _totals(events: Table, window: Window, groups: Array, group_count: int) -> dict[str, Array]:
-    figures = durations_by_group(events, window, groups, group_count, "executions")
+def _totals(trace: Trace, window: Window, groups: Array, group_count: int) -> dict[str, Array]:
+    figures = durations_by_group(trace.kernels, window, groups, group_count, "executions")
+    # A serialised capture's window is the profiler's, not the program's.
+    window_ns = window.duration_ns if trace.capture.serialised is None else 0
     total = figures["total_ns"]
     return figures | {
         "share": ratio(total, int(total.sum())),
-        "share_of_window": ratio(total, window.duration_ns),
+        "share_of_window": ratio(total, window_ns),
     }

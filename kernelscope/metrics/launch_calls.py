@@ -70,7 +70,8 @@ def launch_calls(
 
     A launch call is one that started a kernel, a graph node or a graph traced as one unit; of
     nested calls with one correlation id it is the innermost. Copies and memsets count as
-    executions only where they are nodes of a graph.
+    executions only where they are nodes of a graph. A serialised capture has none: its kernels
+    waited for the profiler.
 
     Parameters
     ----------
@@ -88,6 +89,8 @@ def launch_calls(
         executions of a call start at once, device and kernel are those of the first kernel row,
         else of the first whole graph, else of the first copy.
     """
+    if trace.capture.serialised is not None:
+        return Table.empty(results.LAUNCH_CALLS)
     launches = launches or launch_times(trace)
     own, calls = launches.own, launches.api_calls
     work = executions_by_call(trace, launches)

@@ -46,7 +46,7 @@ def launch_stretches(
 ) -> Table:
     """When did a device wait for the host's launches longer than it worked?
 
-    Stretches are those of the whole trace, clipped to the window.
+    Stretches are those of the whole trace, clipped to the window. A serialised capture has none.
 
     Parameters
     ----------
@@ -63,6 +63,8 @@ def launch_stretches(
         Under ``launch_results.LAUNCH_STRETCHES``, longest waiting first, then by start and
         device. Executions count where they start.
     """
+    if trace.capture.serialised is not None:
+        return Table.empty(results.LAUNCH_STRETCHES)
     window = window or whole(trace)
     waits = launch_waits(trace, launches=launches, measured=measured)
     tables = [_rows(device, each, window) for device, each in enumerate(waits)]

@@ -25,6 +25,7 @@ _LAYER_OR_STEP = (
     "The iterations are what repeats in the kernel sequence: a layer and a step cannot be told "
     "apart. Annotate the steps, or name their ranges with --iteration."
 )
+_SERIALISED = "The profiler ran the kernels one by one: there are no step times to be found."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +88,8 @@ def mark_iterations(
     NotRecordedError, SelectionError
         If there is no range called `pattern`.
     """
+    if trace.capture.serialised is not None:
+        return Marked(None, None, None, None, (), np.empty(0, dtype=np.int32), (_SERIALISED,))
     launches = launches or launch_times(trace)
     if pattern is not None:
         chosen = named(trace, pattern, launches)

@@ -85,8 +85,11 @@ def host_and_devices(
     window = window or whole(trace)
     time = measured or measure(trace, window)
     host = host_activity(trace, window, launches=launches, waits=waits)
+    serialised = trace.capture.serialised
     lanes = [
         Lane(process, device, account.busy, host.processes.get(process), _reason(host, process))
+        if serialised is None
+        else Lane(process, device, account.busy, None, serialised)
         for (process, device), account in zip(time.identity.lanes, time.lanes, strict=True)
     ]
     return HostAndDevices(window, host, tuple(lanes))

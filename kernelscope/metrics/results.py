@@ -122,15 +122,21 @@ PARTITION_CLASSES: tuple[str, ...] = (
 )
 """The classes of device time; at each nanosecond the first that holds."""
 
+
+def _when(name: str, meaning: str, *, unit: str = "ns") -> Column:
+    """Return a figure that depends on when kernels ran: missing of a serialised capture."""
+    return integer(name, unit, meaning, optional=True)
+
+
 _DEVICE_TIME: tuple[Column, ...] = (
     integer("window_ns", "ns", "length of the window"),
-    integer("busy_ns", "ns", "window less idle"),
+    _when("busy_ns", "window less idle"),
     integer("kernel_ns", "ns", "union of kernel executions and graph launches"),
     integer("compute_ns", "ns", "union of compute kernels"),
-    integer("idle_ns", "ns", "time with nothing on the device, of the recorded processes"),
-    integer("leading_ns", "ns", "idle before the first activity"),
-    integer("trailing_ns", "ns", "idle after the last activity"),
-    integer("gap_count", "count", "idle gaps between two activities"),
+    _when("idle_ns", "time with nothing on the device, of the recorded processes"),
+    _when("leading_ns", "idle before the first activity"),
+    _when("trailing_ns", "idle after the last activity"),
+    _when("gap_count", "idle gaps between two activities", unit="count"),
     integer(
         "largest_gap_ns", "ns", "the longest of them; missing where there is none", optional=True
     ),
@@ -141,7 +147,7 @@ _DEVICE_TIME: tuple[Column, ...] = (
         "duration; missing where launch shapes or device limits are",
     ),
     *(
-        integer(f"concurrency.{name}_ns", "ns", f"time with {what} kernels at once")
+        _when(f"concurrency.{name}_ns", f"time with {what} kernels at once")
         for name, what in (
             ("one", "exactly one"),
             ("two", "two"),
@@ -149,7 +155,7 @@ _DEVICE_TIME: tuple[Column, ...] = (
         )
     ),
     *(
-        integer(f"partition.{name}_ns", "ns", f"device time that is {name.replace('_', ' ')}")
+        _when(f"partition.{name}_ns", f"device time that is {name.replace('_', ' ')}")
         for name in PARTITION_CLASSES
     ),
 )
@@ -187,7 +193,7 @@ DEVICE_PROCESSES = TableSchema(
         _PROCESS,
         _DEVICE,
         text("name", "the GPU's product name", optional=True),
-        integer("other_process_ns", "ns", "time in which only other processes were on the GPU"),
+        _when("other_process_ns", "time in which only other processes were on the GPU"),
         *_DEVICE_TIME,
     ),
 )
@@ -202,7 +208,7 @@ STREAMS = TableSchema(
         integer("stream_id", "id", "the CUDA stream", optional=True),
         integer("kernels", "count", "executions that start in the window"),
         integer("busy_ns", "ns", "union of the stream's kernels, copies and memsets"),
-        integer("exclusive_ns", "ns", "busy time in which no other stream of the device was busy"),
+        _when("exclusive_ns", "busy time in which no other stream of the device was busy"),
         integer("largest_gap_ns", "ns", "longest pause inside the stream", optional=True),
     ),
 )

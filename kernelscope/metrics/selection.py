@@ -13,11 +13,11 @@ from kernelscope.trace import Table, Trace, distinct, is_missing
 
 BY_PROCESS = (
     "kernels", "api_calls", "copies", "graphs", "graph_nodes", "syncs", "event_records", "ranges",
-    "overheads", "os_calls", "on_core",
+    "overheads", "os_calls", "on_core", "counters",
 )  # fmt: skip
 LATEST_NS = 1 << 62
 
-BY_DEVICE = ("kernels", "copies", "graphs")
+BY_DEVICE = ("kernels", "copies", "graphs", "counters")
 
 
 def select(trace: Trace, processes: Sequence[int] = (), devices: Sequence[int] = ()) -> Trace:

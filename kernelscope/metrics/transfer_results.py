@@ -92,8 +92,15 @@ COPY_EXPOSURE = TableSchema(
     (
         integer("device", "id", "the row of `devices`"),
         integer("copy_ns", "ns", "union of copies and migrations, those of peers included"),
-        integer("hidden_ns", "ns", "the part of it in which a kernel or graph ran"),
-        integer("exposed_ns", "ns", "the rest: `partition.copy_only_ns` of the device"),
+        integer(
+            "hidden_ns",
+            "ns",
+            "the part of it in which a kernel or graph ran; missing of a serialised capture",
+            optional=True,
+        ),
+        integer(
+            "exposed_ns", "ns", "the rest: `partition.copy_only_ns` of the device", optional=True
+        ),
     ),
 )
 

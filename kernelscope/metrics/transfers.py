@@ -187,13 +187,15 @@ def copy_exposure(measured: DeviceTime) -> Table:
     """
     copying = [total(each.copies) for each in measured.devices]
     hidden = [overlap(each.copies, each.kernels) for each in measured.devices]
+    exposed = [a - b for a, b in zip(copying, hidden, strict=True)]
+    unknown = [None] * len(copying)
     return Table.make(
         results.COPY_EXPOSURE,
         {
             "device": np.arange(len(copying), dtype=np.int64),
             "copy_ns": integers(copying),
-            "hidden_ns": integers(hidden),
-            "exposed_ns": integers(a - b for a, b in zip(copying, hidden, strict=True)),
+            "hidden_ns": integers(unknown if measured.serialised else hidden),
+            "exposed_ns": integers(unknown if measured.serialised else exposed),
         },
     )
 
@@ -295,7 +297,9 @@ def _exposure(copies: Table, groups: Array, count: int, time: DeviceTime) -> dic
         for figure, values in ((busy, ends - starts), (hidden, beside)):
             before = running_total(values)
             figure[present] = (before[bounds[1:]] - before[bounds[:-1]])[present]
-    exposed = np.where(busy == MISSING, MISSING, busy - hidden)
+    if time.serialised:
+        hidden = np.full(count, MISSING)
+    exposed = np.where((busy == MISSING) | (hidden == MISSING), MISSING, busy - hidden)
     return {"busy_ns": busy, "hidden_ns": hidden, "exposed_ns": exposed}
 
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from types import ModuleType
 
 from kernelscope.errors import DamagedFileError, NotATraceError, TraceFileError
-from kernelscope.parsers import nsys, sniff
+from kernelscope.parsers import nsys, nvprof, sniff
 from kernelscope.parsers.btree_pages import Stamp, pending_write
 from kernelscope.parsers.sqlite import SqliteFile
 from kernelscope.parsers.sqlite_log import settled
 from kernelscope.trace import Trace
 
-PARSERS: tuple[ModuleType, ...] = (nsys,)
+PARSERS: tuple[ModuleType, ...] = (nsys, nvprof)
 """Every format that kernelscope reads, in the order in which they are tried."""
 
 
@@ -32,7 +32,7 @@ def read(path: str | PathLike[str]) -> Trace:
     ----------
     path : path-like
         An SQLite export of Nsight Systems; a ``.nsys-rep`` or ``.qdrep`` report is exported
-        first, where ``nsys`` is on PATH.
+        first, where ``nsys`` is on PATH. Or a database of nvprof or the Visual Profiler.
 
     Returns
     -------
@@ -54,8 +54,20 @@ def read(path: str | PathLike[str]) -> Trace:
     if not os.fspath(path):
         raise TraceFileError("No file was named: the path is empty.")
     file = Path(path)
+    if file.suffix.lower() in sniff.NVPROF_SUFFIXES:
+        return _parse_nvprof(file)
     sniff.existing_file(file)
     return _parse_report(file) if sniff.is_report(file) else _parse(file)
+
+
+def _parse_nvprof(path: Path) -> Trace:
+    """Parse what is called a database of nvprof: damage then has another remedy."""
+    try:
+        sniff.existing_file(path)
+        return _parse(path)
+    except DamagedFileError as error:
+        told = error.hint.replace(sniff.EXPORT_AGAIN, sniff.COPY_NVPROF_AGAIN)
+        raise DamagedFileError(error.message, told) from error
 
 
 def _parse_report(report: Path) -> Trace:
@@ -131,11 +143,6 @@ def _unknown(path: Path, file: SqliteFile) -> NotATraceError:
     shown = ", ".join(tables[:5]) + (", …" if len(tables) > 5 else "")
     if not tables:
         return NotATraceError(f"{path} is an SQLite database without tables.", sniff.EXPORT_AGAIN)
-    if "StringTable" in file.tables and "CUPTI_ACTIVITY_KIND_KERNEL" in file.tables:
-        return NotATraceError(
-            f"{path} is an nvprof database, which this version does not read yet.",
-            "Record the run with Nsight Systems: nsys profile --trace=cuda,nvtx …",
-        )
     known = ", ".join(parser.DESCRIPTION for parser in PARSERS)
     return NotATraceError(
         f"{path} is an SQLite database, but of no profiler that kernelscope knows; its tables: "

@@ -35,7 +35,7 @@ from kernelscope.parsers.btree_records import Cells, Field, Values, chunks, fiel
 from kernelscope.parsers.btree_text import encode
 from kernelscope.parsers.columns import ColumnBuilder, MixedKindsError, RawColumn, affinity
 
-__all__ = ["Layout", "Stamp", "Unsupported", "read_columns"]
+__all__ = ["Layout", "Stamp", "Unsupported", "check_still", "read_columns"]
 
 _FLOAT = 7
 _FIRST_TEXT = 12
@@ -160,7 +160,7 @@ def read_columns(
     """
     if layout.refusal:
         raise Unsupported(layout.refusal)
-    _check_still(path, stamp)
+    check_still(path, stamp)
     columns = {name: layout.columns[name] for name in wanted}
     builders: dict[str, ColumnBuilder] = {}
     rowids = any(column.is_rowid for column in columns.values())
@@ -169,7 +169,7 @@ def read_columns(
         for cells in chunks(pages, numbers, rowids=rowids):
             builders = builders or _builders(columns, _room(cells, len(numbers)))
             _take(cells, columns, builders, pages.utf8)
-    _check_still(path, stamp)
+    check_still(path, stamp)
     builders = builders or _builders(columns, 0)
     return {name: builder.done() for name, builder in builders.items()}
 
@@ -189,7 +189,14 @@ def _room(first: Cells, leaves: int) -> int:
     return len(first) * leaves // first.leaves * 21 // 20
 
 
-def _check_still(path: Path, stamp: Stamp) -> None:
+def check_still(path: Path, stamp: Stamp) -> None:
+    """Check that nobody writes the file, nor has since its layout was read.
+
+    Raises
+    ------
+    Unsupported
+        If somebody does.
+    """
     if not stamp.holds(path):
         raise Unsupported("the file changed while it was read")
     pending = pending_write(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -122,6 +123,16 @@ def _by_number(values: Array, code_of: Callable[[int], int]) -> Int32s:
     table = np.empty(high + 1, dtype=np.int32)
     table[distinct] = [code_of(number) for number in distinct.tolist()]
     return table[values]
+
+
+def utc_time(epoch_ns: int) -> str | None:
+    """Return Unix time in ns as ISO 8601 in UTC; None where no calendar has it."""
+    seconds, rest = divmod(epoch_ns, 1_000_000_000)
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
 
 
 def labelled(values: Array | None, labels: Mapping[int, str]) -> Categorical | None:

@@ -9,13 +9,12 @@ of the profiled process (its environment) are never read.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
-from kernelscope.parsers.convert import coded, integers, labelled, unset, within
+from kernelscope.parsers.convert import coded, integers, labelled, unset, utc_time, within
 from kernelscope.parsers.nsys_devices import devices_table
 from kernelscope.parsers.nsys_events import (
     EVENT,
@@ -297,6 +296,7 @@ def _row_texts(column: Categorical) -> list[str | None]:
 
 def _capture(export: Export) -> Capture:
     meta = export.metadata
+    start = export.single("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")
     version = meta.get("EXPORT_PRODUCT_VERSION")
     recorded = tuple(
         table
@@ -308,7 +308,7 @@ def _capture(export: Export) -> Capture:
         format=NAME,
         profiler_version=version,
         schema=meta.get("EXPORT_SCHEMA_VERSION"),
-        started_at=_started_at(export.single("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")),
+        started_at=None if start is None else utc_time(start),
         recorded=recorded,
         not_recorded=_not_recorded(export, recorded),
         warnings=(*_warnings(version), *_without_device(export)),
@@ -331,17 +331,6 @@ def _not_recorded(export: Export, recorded: tuple[str, ...]) -> tuple[NotRecorde
         for table, (_, event, how) in names.HOW_TO_RECORD.items()
         if table not in recorded and how
     )
-
-
-def _started_at(epoch_ns: int | None) -> str | None:
-    if epoch_ns is None:
-        return None
-    seconds, rest = divmod(epoch_ns, 1_000_000_000)
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    except OverflowError:
-        return None
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
 
 
 def _without_device(export: Export) -> tuple[str, ...]:

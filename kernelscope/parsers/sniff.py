@@ -23,6 +23,21 @@ EXPORT_AGAIN = (
     "REPORT.nsys-rep (or copy it again, if it was whole elsewhere)."
 )
 
+NVPROF_SUFFIXES = (".nvprof", ".nvvp", ".sql")
+"""What people call databases of nvprof and the Visual Profiler; both know other formats, too."""
+
+_DATABASES = (".sqlite", ".nvprof", ".nvvp")
+
+COPY_NVPROF_AGAIN = (
+    "Copy it again, if it was whole elsewhere; else run the program under nvprof again, which "
+    "writes the database when the program ends."
+)
+
+EXPORT_FROM_NVVP = (
+    "Record the run again as a database: nvprof --export-profile FILE.nvprof PROGRAM (CUDA 7.5 to "
+    "11.8); or with Nsight Systems: nsys profile --trace=cuda,nvtx PROGRAM"
+)
+
 
 def existing_file(path: Path) -> None:
     """Check that `path` is a file that can be read.
@@ -61,7 +76,7 @@ def existing_file(path: Path) -> None:
 
 
 def _traces_in(folder: Path) -> str:
-    found = sorted(p.name for p in folder.glob("*.sqlite"))[:5]
+    found = sorted(p.name for p in folder.iterdir() if p.suffix.lower() in _DATABASES)[:5]
     if not found:
         return "Give the path of one file; the folder holds no .sqlite file."
     return f"Give the path of one file in it: {', '.join(found)}, …"
@@ -123,6 +138,8 @@ def _refuse(path: Path, head: bytes) -> None:
     for magic, what, remedy in _OTHER_MAGIC:
         if head.startswith(magic):
             raise NotATraceError(f"{path} is {what}.", remedy)
+    if suffix in NVPROF_SUFFIXES or head.startswith(_NVPROF_CSV):
+        _refuse_nvprof(path, head)
     if not head.strip(b"\x00"):
         raise DamagedFileError(
             f"{path} begins with zeros: an export that was interrupted.", EXPORT_AGAIN
@@ -136,6 +153,32 @@ def _refuse(path: Path, head: bytes) -> None:
         f"{path} does not begin as an SQLite database: it is encrypted, or of another format.",
         f"If it is an encrypted database, decrypt it first. Otherwise: {EXPORT_AGAIN}",
     )
+
+
+_NVPROF_CSV = (b"==", b'"Type","Time(%)"', b'"Device","Kernel","Invocations"')
+
+
+def _refuse_nvprof(path: Path, head: bytes) -> None:
+    """Say what a file of nvprof or the Visual Profiler is that is no database."""
+    if not head.strip(b"\x00"):
+        return
+    if head.lstrip().startswith(b"<?xml"):
+        raise NotATraceError(
+            f"{path} is a session of the Visual Profiler (XML): its settings and views, without "
+            "the events.",
+            f"Give the database that it shows, or that it was imported from. {EXPORT_FROM_NVVP}",
+        )
+    if any(head.startswith(start) for start in _NVPROF_CSV):
+        raise NotATraceError(
+            f"{path} is text that nvprof printed: summaries, without the single events.",
+            EXPORT_FROM_NVVP,
+        )
+    if not _is_text(head):
+        raise NotATraceError(
+            f"{path} does not begin as an SQLite database: it is a profile in the older binary "
+            "format of the CUDA profilers, which is documented nowhere, or it is encrypted.",
+            EXPORT_FROM_NVVP,
+        )
 
 
 _OTHER_MAGIC = (

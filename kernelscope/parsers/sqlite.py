@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import numpy as np
 
 from kernelscope.errors import DamagedFileError, TraceFileError
+from kernelscope.parsers.blobs import Blobs, of_values, read_blobs
 from kernelscope.parsers.btree import Layout, Stamp, Unsupported, read_columns
 from kernelscope.parsers.btree_pages import SMALLEST_CELL, pending_write
 from kernelscope.parsers.columns import (
@@ -35,12 +36,24 @@ from kernelscope.parsers.columns import (
 from kernelscope.parsers.sniff import EXPORT_AGAIN
 from kernelscope.trace import Categorical
 
-__all__ = ["COLUMNAR", "Numbers", "RawColumn", "Read", "SqliteFile", "connect", "read_with_sqlite3"]
+__all__ = [
+    "COLUMNAR",
+    "Blobs",
+    "Numbers",
+    "RawColumn",
+    "Read",
+    "SqliteFile",
+    "blobs_with_sqlite3",
+    "connect",
+    "read_with_sqlite3",
+]
 
 _ROWS_AT_ONCE = 8192
 
 COLUMNAR = "columnar"
 """How most tables are read: `Read.how` of those whose columns came straight from the pages."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +142,28 @@ class SqliteFile:
             columns = read_with_sqlite3(self.path, table, have)
             how = f"sqlite3: {refusal.reason}"
         return Read(columns, _rows(columns), how)
+
+    def read_bytes(self, table: str, column: str, width: int) -> Blobs | None:
+        """Read a column of short byte strings, the first `width` bytes of each, in rowid order.
+
+        Returns
+        -------
+        Blobs or None
+            None where there is no such table or column.
+
+        Raises
+        ------
+        DamagedFileError
+            If SQLite finds the file damaged.
+        """
+        if column not in self.tables.get(table, ()):
+            return None
+        try:
+            if self.stamp is None:
+                raise Unsupported("its layout is not known")
+            return read_blobs(self.path, self.layouts[table], self.stamp, column, width)
+        except Unsupported:
+            return blobs_with_sqlite3(self.path, table, column, width)
 
     def value_of(self, table: str, keys: str, key: str, values: str) -> str | None:
         """Return the text in column `values` where column `keys` holds `key`; None if nowhere.
@@ -221,11 +256,26 @@ def read_with_sqlite3(path: Path, table: str, columns: Sequence[str]) -> dict[st
     TraceFileError
         If SQLite cannot read the table for another reason.
     """
+    return _guarded(path, table, lambda connection: _rescan(connection, path, table, columns))
+
+
+def blobs_with_sqlite3(path: Path, table: str, column: str, width: int) -> Blobs:
+    """Read a column of byte strings through the standard library; errors as above."""
+
+    def scan(connection: sqlite3.Connection) -> Blobs:
+        blocks = _blocks(connection, path, table, [column])
+        return of_values([value for block in blocks for (value,) in block], width)
+
+    return _guarded(path, table, scan)
+
+
+def _guarded(path: Path, table: str, scan: Callable[[sqlite3.Connection], T]) -> T:
+    """Scan a table, texts as bytes; say what is wrong where SQLite finds something."""
     locked, stamp = bool(pending_write(path)), Stamp.of(path)
     try:
         with closing(connect(path)) as connection:
             connection.text_factory = bytes
-            read = _rescan(connection, path, table, columns)
+            read = scan(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _explained(path, table, error) from error
     if not locked and not stamp.holds(path):

@@ -128,6 +128,7 @@ def capture(what: Capture) -> Row:
         "profiler_version": what.profiler_version,
         "schema": what.schema,
         "started_at": what.started_at,
+        "serialised": what.serialised,
         "recorded": list(what.recorded),
         "not_recorded": [
             {"table": each.table, "how_to_record": each.how_to_record or None}

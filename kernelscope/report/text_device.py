@@ -42,6 +42,9 @@ def device_time(analysis: Analysis, page: Page) -> list[Text]:
             *heading(page, "Where device time goes"),
             *paragraph(page, f"No activity on any GPU. {absence(analysis, 'kernels')}"),
         ]
+    if analysis.capture.serialised is not None:
+        said = f"Not known: {analysis.capture.serialised}."
+        return [*heading(page, "Where device time goes"), *paragraph(page, said)]
     lines = heading(
         page, "Where device time goes", f"shares of the window, {units.duration(window_ns)}"
     )
@@ -116,7 +119,7 @@ def gaps(analysis: Analysis, page: Page) -> list[Text]:
     """When was a device idle between two activities?"""
     rows = analysis.devices.records()
     window_ns = analysis.window.duration_ns
-    if not rows or not window_ns:
+    if not rows or not window_ns or analysis.capture.serialised is not None:
         return []
     names = labels(analysis)
     lines = heading(page, "Idle gaps", "between two activities of a GPU")
@@ -168,7 +171,7 @@ def streams(analysis: Analysis, page: Page) -> list[Text]:
     """How busy is each CUDA stream? Shown where there are several."""
     table = ordered(analysis.streams)
     window_ns = analysis.window.duration_ns
-    if len(table) < 2 or not window_ns:
+    if len(table) < 2 or not window_ns or analysis.capture.serialised is not None:
         return []
     shown = page.shown(len(table))
     rows = table.take(np.arange(shown)).records()

@@ -80,7 +80,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], type[KernelscopeError], str, str]
             f / "p.nvprof", "CREATE TABLE StringTable (_id_, value)",
             "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (_id_)",
         ),
-        NotATraceError, "nvprof", "Nsight Systems",
+        NotATraceError, "holds no events", "nsys profile",
     ),
 }  # fmt: skip
 

@@ -84,6 +84,7 @@ EXPECTED: dict[str, Any] = {
         "profiler_version": "2025.3.1.90",
         "schema": "3.20.2",
         "started_at": "2025-08-04T16:29:32.242076786Z",
+        "serialised": None,
         "recorded": ["kernels", "api_calls", "copies", "devices"],
         "not_recorded": [{"table": "ranges", "how_to_record": "nsys profile --trace=cuda,nvtx"}],
     },
