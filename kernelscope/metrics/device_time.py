@@ -186,9 +186,7 @@ def device_processes(
     )
 
 
-def partition(
-    activity: Activity, kernels: Pieces, window_ns: int, busy_ns: int
-) -> tuple[int, ...]:
+def partition(activity: Activity, kernels: Pieces, window_ns: int, busy_ns: int) -> tuple[int, ...]:
     """Split the window into the classes of device time; at each ns the first that holds.
 
     With C compute, M communication, G graphs, P copies and S memsets: C∧M, C∧(P∨S), C, G, M,
