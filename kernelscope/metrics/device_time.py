@@ -199,7 +199,7 @@ def device_processes(
     )
 
 
-def partition(activity: Activity, window_ns: int, busy_ns: int) -> tuple[int, ...]:
+def partition(activity: Activity, kernels: Pieces, window_ns: int, busy_ns: int) -> tuple[int, ...]:
     """Split the window into the classes of device time; at each ns the first that holds.
 
     With C compute, M communication, G graphs, P copies and S memsets: C∧M, C∧(P∨S), C, G, M,
@@ -209,6 +209,8 @@ def partition(activity: Activity, window_ns: int, busy_ns: int) -> tuple[int, ..
     ----------
     activity : Activity
         The classes as pieces.
+    kernels : Pieces
+        The union of compute, communication and graphs.
     window_ns, busy_ns : int
         Length of the window, and of the union of everything.
     """
@@ -216,18 +218,17 @@ def partition(activity: Activity, window_ns: int, busy_ns: int) -> tuple[int, ..
     with_talk = overlap(compute, talk)
     moves = subtract(unite(activity.copies, activity.memsets), talk)
     with_moves = overlap(compute, moves)
-    # Where there is no communication the union is the compute pieces themselves, at no cost.
-    kernels = unite(compute, graphs)
-    kernels_and_talk = unite(kernels, talk)
+    # Where there are no graphs the union is the compute pieces themselves, at no cost.
+    silent = unite(compute, graphs)
     memsets = subtract(activity.memsets, activity.copies)
     return (
         with_talk,
         with_moves,
         total(compute) - with_talk - with_moves,
         total(graphs) - overlap(graphs, compute),
-        total(talk) - (with_talk if kernels is compute else overlap(talk, kernels)),
-        total(activity.copies) - overlap(activity.copies, kernels_and_talk),
-        total(memsets) - overlap(memsets, kernels_and_talk),
+        total(talk) - (with_talk if silent is compute else overlap(talk, silent)),
+        total(activity.copies) - overlap(activity.copies, kernels),
+        total(memsets) - overlap(memsets, kernels),
         window_ns - busy_ns,
     )
 
@@ -290,7 +291,7 @@ def _account(activity: Activity, window: Window) -> Account:
         kernels=kernels,
         copies=activity.copies,
         concurrency=concurrency(activity.starts, activity.ends),
-        partition=partition(activity, length, total(busy)),
+        partition=partition(activity, kernels, length, total(busy)),
         fill=activity.fill,
         compute=activity.compute,
         graphs=activity.graphs,

@@ -4,7 +4,7 @@ SQLite hands out one Python tuple a row; a trace of ten million kernels is then 
 Here a table is read a column at a time: the table's b-tree is walked to its leaves
 (`btree_pages`), these are read some hundred at a time, each row's record header says where its
 values lie (`btree_records`), and the values of a whole chunk of rows are fetched with one NumPy
-operation each (here, and `btree_text`).
+operation each (here, `btree_values` and `btree_text`).
 
 Only what is common is read this way. Anything else raises :class:`Unsupported`, and the caller
 asks the ``sqlite3`` module instead: tables WITHOUT ROWID, views, virtual tables and generated
@@ -31,8 +31,9 @@ from kernelscope.parsers.btree_pages import (
     leaves,
     pending_write,
 )
-from kernelscope.parsers.btree_records import Cells, Field, Values, chunks, fields
+from kernelscope.parsers.btree_records import Cells, Field, chunks, fields
 from kernelscope.parsers.btree_text import encode
+from kernelscope.parsers.btree_values import Values
 from kernelscope.parsers.columns import ColumnBuilder, MixedKindsError, RawColumn, affinity
 
 __all__ = ["Layout", "Stamp", "Unsupported", "check_still", "read_columns"]
