@@ -81,7 +81,8 @@ def explain(  # noqa: PLR0913 - what other metrics found, where it is at hand
     """Why did each device stand still, at each moment of the whole trace?
 
     Causes and thresholds are those of the whole trace, whatever part of it is shown; the rules
-    stand in :mod:`kernelscope.metrics.idle_causes`.
+    stand in :mod:`kernelscope.metrics.idle_causes`. Of a serialised capture nothing is explained:
+    the profiler made its pauses.
 
     Parameters
     ----------
@@ -94,6 +95,9 @@ def explain(  # noqa: PLR0913 - what other metrics found, where it is at hand
     communication : sequence of str
         Regular expressions of further communication kernels.
     """
+    if trace.capture.serialised is not None:
+        nothing = {name: Table.empty(trace.tables[name].schema) for name in ACTIVITIES}
+        trace, identity, launches, waits = trace.with_tables(**nothing), None, None, None
     everything = whole(trace)
     shown = window or everything
     within = Window(
@@ -328,6 +332,8 @@ def checks(
     causes, spectrum : Table, optional
         What :func:`idle` and :func:`gap_spectrum` made of it for that window.
     """
+    if measured.serialised:
+        return Table.empty(results.CHECKS)
     found: list[tuple[str, int, int]] = []
     tables = {
         "idle causes": idle(explained, measured.window) if causes is None else causes,

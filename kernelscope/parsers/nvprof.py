@@ -13,7 +13,8 @@ A database is a dump of CUPTI's activity records, one table for each kind, most 
 ``MEMCPY``, ``MEMCPY2``,           copies, peer copies, memsets
 ``MEMSET``
 ``UNIFIED_MEMORY_COUNTER``         migrations of unified memory
-``SYNCHRONIZATION``                synchronisations; their device by ``CONTEXT``
+``SYNCHRONIZATION``, ``CONTEXT``   synchronisations, and the device of each
+``CUDA_EVENT``                     in which stream events were recorded
 ``MARKER``, ``MARKER_DATA``        NVTX ranges: two rows each, joined by their id
 ``DEVICE``, ``NAME``, ``OVERHEAD`` GPUs; names of processes and threads; the profiler's own doings
 ``METRIC``, ``METRIC_INSTANCE``    counters of each execution, named by ``data/nvprof_metrics.json``
@@ -120,6 +121,7 @@ def parse(file: SqliteFile) -> Trace:
         "api_calls": _api_calls(database),
         "copies": copies_table(database),
         "syncs": _syncs(database),
+        "event_records": _event_records(database),
         "overheads": _overheads(database),
         "threads": _threads(database),
         "devices": devices_table(database),
@@ -220,6 +222,26 @@ def _syncs(database: Database) -> Table:
         }
     )
     return Table.make(schema.SYNCS, columns)
+
+
+def _event_records(database: Database) -> Table:
+    wanted = ("correlationId", "contextId", "streamId", "eventId")
+    read = database.read(names.CUDA_EVENT, wanted)
+    if not read.rows:
+        return Table.empty(schema.EVENT_RECORDS)
+    numbers = {name: integers(raw) for name, raw in read.columns.items()}
+    context = unset(numbers.get("contextId"), UNSET_ID, -1)
+    columns = present(
+        {
+            "process_id": process_column(database, read.rows),
+            "device_id": _device_of(database, context),
+            "context_id": context,
+            "stream_id": unset(numbers.get("streamId"), UNSET_ID, -1),
+            "correlation_id": numbers.get("correlationId"),
+            "event_id": numbers.get("eventId"),
+        }
+    )
+    return Table.make(schema.EVENT_RECORDS, columns)
 
 
 def _device_of(database: Database, context: Array | None) -> Array | None:
@@ -355,8 +377,9 @@ def _not_recorded(
     traced = (
         {"kernels", "copies"} if {"kernels", "copies"} & set(recorded) and not serial else set()
     )
-    if traced and names.SYNCHRONIZATION in database.file.tables:
-        traced.add("syncs")
+    if traced:
+        newer = {"syncs": names.SYNCHRONIZATION, "event_records": names.CUDA_EVENT}
+        traced |= {table for table, source in newer.items() if source in database.file.tables}
     without_remedy = {"overheads", "threads", "devices", "processes"}
     return tuple(
         NotRecorded(table, "" if table in traced else how)

@@ -22,6 +22,7 @@ RUNTIME, DRIVER = PREFIX + "RUNTIME", PREFIX + "DRIVER"
 MEMCPY, PEER_MEMCPY, MEMSET = PREFIX + "MEMCPY", PREFIX + "MEMCPY2", PREFIX + "MEMSET"
 UNIFIED_MEMORY = PREFIX + "UNIFIED_MEMORY_COUNTER"
 SYNCHRONIZATION = PREFIX + "SYNCHRONIZATION"
+CUDA_EVENT = PREFIX + "CUDA_EVENT"
 MARKER, MARKER_DATA = PREFIX + "MARKER", PREFIX + "MARKER_DATA"
 OVERHEAD, NAME = PREFIX + "OVERHEAD", PREFIX + "NAME"
 DEVICE, CONTEXT = PREFIX + "DEVICE", PREFIX + "CONTEXT"
@@ -58,10 +59,10 @@ SYNC_KINDS = {
 """CUpti_ActivitySynchronizationType."""
 
 OVERHEAD_KINDS = {
-    0: "Unknown", 1: "Driver compiler", 0x10000: "CUPTI buffer flush",
+    0: "Unknown", 1: "Driver compiler", 0x10000: "CUPTI Buffer flush",
     0x20000: "CUPTI instrumentation", 0x30000: "CUPTI resource creation",
 }  # fmt: skip
-"""CUpti_ActivityOverheadKind."""
+"""CUpti_ActivityOverheadKind; the flush is spelled as Nsight Systems does: idle time knows it."""
 
 MIGRATIONS = {1: "unified HtoD", 2: "unified DtoH", 8: "unified DtoD"}
 """``counterKind`` of unified memory that moved; the others count faults and the like."""
@@ -97,6 +98,7 @@ HOW_TO_RECORD = {
     "api_calls": WITHOUT_METRICS,
     "copies": WITHOUT_METRICS,
     "syncs": f"{WITHOUT_METRICS}, of CUDA 9 or newer",
+    "event_records": WITHOUT_METRICS,
     "ranges": "mark NVTX ranges in the program: a timeline of nvprof holds them",
     "devices": "nvprof describes the GPUs that the program uses",
     "processes": "nvprof names the process where it knows it",

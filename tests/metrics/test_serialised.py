@@ -12,6 +12,7 @@ from kernelscope.metrics.communication import communication, communication_by_de
 from kernelscope.metrics.device_gaps import gaps
 from kernelscope.metrics.device_streams import streams
 from kernelscope.metrics.device_time import device_processes, devices, measure
+from kernelscope.metrics.idle import explain, gap_spectrum, idle
 from kernelscope.metrics.launch_calls import launch_calls
 from kernelscope.metrics.launch_stretches import launch_stretches
 from kernelscope.metrics.overlap import overlap
@@ -97,6 +98,8 @@ def test_nothing_is_said_of_overlap_queues_and_exposure(serial: Trace) -> None:
     assert len(overlap(as_it_is)) == 1
     assert len(launch_calls(trace)) == len(queue_depth(trace)) == len(launch_stretches(trace)) == 0
     assert len(launch_calls(as_it_is)) == 2
+    assert len(idle(explain(trace))) == len(gap_spectrum(explain(trace))) == 0
+    assert len(idle(explain(as_it_is))) > 0
     for table in (communication(trace), communication_by_device(trace)):
         [row] = table.records()
         assert (row["calls"], row["total_ns"]) == (1, 10)

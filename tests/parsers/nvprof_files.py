@@ -56,6 +56,7 @@ TABLES: dict[str, str] = {
     "OVERHEAD": "overheadKind objectKind objectId:BLOB start end",
     "UNIFIED_MEMORY_COUNTER": "counterKind value start end address srcId dstId streamId "
     "processId flags",
+    "9:CUDA_EVENT": "correlationId contextId streamId eventId",
     "9:SYNCHRONIZATION": "type start end correlationId contextId streamId cudaEventId",
 }
 """Table → its columns; what has a number before it came with that version."""

@@ -76,7 +76,7 @@ def test_a_timeline_of_every_version(tmp_path: Path, version: int) -> None:
     assert memset["dst_memory"] == (None if version < 9 else "device")
     cost = only(trace, "overheads")
     assert (cost["name"], cost["process_id"], cost["thread_id"]) == (
-        "CUPTI buffer flush",
+        "CUPTI Buffer flush",
         PID,
         None,
     )
@@ -302,6 +302,7 @@ def test_peer_copies_and_synchronisations(tmp_path: Path) -> None:
             tmp_path / "p.nvprof", RUNTIME=[CALL], CONTEXT=[{"contextId": 4, "deviceId": 2}],
             MEMCPY2=[{"copyKind": 10, "start": 1, "end": 2, "deviceId": 1, "srcDeviceId": 1,
                       "dstDeviceId": 2, "bytes": 8}],
+            CUDA_EVENT=[{"contextId": 4, "streamId": 9, "eventId": 5}],
             SYNCHRONIZATION=[
                 {"type": 2, "start": 1, "end": 2, "contextId": 4, "streamId": 9, "cudaEventId": 5},
                 {"type": 4, "start": 3, "end": 4, "contextId": 5, "streamId": -1,
@@ -309,6 +310,8 @@ def test_peer_copies_and_synchronisations(tmp_path: Path) -> None:
             ],
         )
     )  # fmt: skip
+    record = only(trace, "event_records")
+    assert (record["device_id"], record["stream_id"], record["event_id"]) == (2, 9, 5)
     copy = only(trace, "copies")
     assert (copy["kind"], copy["src_device_id"], copy["dst_device_id"]) == ("PtoP", 1, 2)
     assert [
