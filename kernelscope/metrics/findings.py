@@ -88,7 +88,7 @@ def _command(template: str, stretch: tuple[int, int] | None, seen: Seen) -> str:
     margin = max((high - low) // 10, 1_000)
     low, high = max(low - margin, 0), high + margin
     return template.replace("BETWEEN", f"--between {low}ns,{high}ns").replace(
-        "FILE", shlex.quote(seen.trace.capture.file)
+        "FILE", shlex.quote(_readable(seen.trace.capture.file))
     )
 
 
@@ -108,3 +108,8 @@ def _table(rows: Sequence[Row]) -> Table:
                 [np.nan if value is None else value for value in values], dtype=np.float64
             )
     return Table.make(FINDINGS, columns)
+
+
+def _readable(name: str) -> str:
+    """Return a file name as text that can be written anywhere: bytes of no text are spelt out."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelscope.metrics import analysis
+from kernelscope.metrics import analysis_parts
 from kernelscope.metrics.analysis import analyze
 from kernelscope.metrics.health import capture_cost, health
 from kernelscope.trace import Trace
@@ -123,7 +123,7 @@ def test_too_many_raw_paths_are_folded_and_said_to_be(monkeypatch: pytest.Monkey
     trace = launched(*range(1000, 1100, 10))
     trace = trace.with_tables(ranges=build.table(trace.ranges.schema, rows))
     assert len(analyze(trace).ranges) == 10
-    monkeypatch.setattr(analysis, "MAX_RAW_PATHS", 9)
+    monkeypatch.setattr(analysis_parts, "MAX_RAW_PATHS", 9)
     found = analyze(trace)
     assert found.ranges.texts("path") == ["op_id = #"]
     assert found.ranges.values("instances") == [10]
