@@ -34,6 +34,17 @@ _LISTS = (
     "device_processes",
     "streams",
 )
+_CAUSES_FIRST = ("overlap", "overlap_by_iteration", "host_threads")
+_CAUSES_LAST = (
+    "idle",
+    "gap_spectrum",
+    "idle_by_iteration",
+    "transfers",
+    "migrations",
+    "communication",
+    "communication_by_device",
+    "findings",
+)
 
 
 def document(analysis: Analysis) -> Row:
@@ -54,22 +65,62 @@ def document(analysis: Analysis) -> Row:
     result["ranges_by_name"] = records(analysis.tables["ranges_by_name"])
     result["unattributed"] = unattributed(analysis.capture, analysis.tables["unattributed"])
     result["graph_kernels"] = records(ordered(analysis.tables["graph_kernels"]))
+    for name in _CAUSES_FIRST:
+        result[name] = records(ordered(analysis.tables[name]))
+    result["cpu"] = next(iter(records(analysis.tables["cpu"])), None)
+    result["launches"] = launches(analysis)
+    for name in _CAUSES_LAST:
+        result[name] = records(ordered(analysis.tables[name]))
     return result
 
 
 def iterations_document(analysis: Analysis) -> Row:
     """Return what ``kernelscope iterations --format json`` holds."""
     rows = analysis.tables["iterations"]
-    head = _head(analysis.capture, analysis.window)
-    return head | {"iterations": iterations(analysis.iteration_summary, rows)}
+    return _head(analysis.capture, analysis.window) | {
+        "iterations": iterations(analysis.iteration_summary, rows),
+        **{name: records(analysis.tables[name]) for name in _BY_ITERATION},
+    }
+
+
+_BY_ITERATION = ("overlap_by_iteration", "idle_by_iteration")
+
+
+def launches(analysis: Analysis) -> Row:
+    """Return how launches reached the devices: all of them, by call, by kernel, and over time.
+
+    Where no launch can be followed to its execution, the figures of all are None, and `reason`
+    says why.
+    """
+    table = analysis.tables["launch_totals"]
+    empty: Row = dict.fromkeys(name.partition(".")[0] for name in table.schema.names)
+    total = next(iter(records(table)), empty)
+    del total["name"]  # all
+    return total | {
+        "reason": None if len(table) else unfollowed(analysis),
+        "api": records(ordered(analysis.tables["launches"])),
+        "by_kernel": records(ordered(analysis.tables["launches_by_kernel"])),
+        "queue_depth": records(analysis.tables["queue_depth"]),
+        "stretches": records(analysis.tables["launch_stretches"]),
+    }
+
+
+def unfollowed(analysis: Analysis) -> str:
+    """Return why no launch can be followed from its call to its execution."""
+    what = analysis.capture
+    if what.serialised is not None:
+        return what.serialised
+    for name, words in (("kernels", "no kernels were"), ("api_calls", "no CUDA calls were")):
+        if name not in what.recorded:
+            return f"{words} recorded"
+    return "no execution in the window belongs to a recorded launch call"
 
 
 def ranges_document(view: RangeView, rows: Table) -> Row:
     """Return what ``kernelscope ranges --format json`` holds: the chosen rows, and the lint."""
-    by_path = "path" in rows.schema.names
     return _head(view.capture, view.window) | {
         "kernel_ns": view.kernel_ns,
-        **({"ranges": records(rows)} if by_path else {"ranges_by_name": records(rows)}),
+        rows.schema.name: records(rows),
         "unattributed": unattributed(view.capture, view.unattributed),
         "findings": records(view.findings),
     }
@@ -128,6 +179,7 @@ def capture(what: Capture) -> Row:
         "profiler_version": what.profiler_version,
         "schema": what.schema,
         "started_at": what.started_at,
+        "cpu_cores": what.cpu_cores,
         "serialised": what.serialised,
         "recorded": list(what.recorded),
         "not_recorded": [

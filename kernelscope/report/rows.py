@@ -21,10 +21,16 @@ SORTED_BY: dict[str, str] = {
     "capture_cost": "total_ns",
     "streams": "busy_ns",
     "graph_kernels": "total_ns",
+    "launches": "total_ns",
+    "launches_by_kernel": "total_ns",
+    "transfers": "total_ns",
+    "migrations": "total_ns",
+    "communication": "total_ns",
 }
 """Table → the column that orders its rows, largest first, names deciding between equals.
 
-Other tables keep the order of their metric: other rows refer to it (devices), or it is time.
+Other tables keep the order of their metric: other rows refer to it (devices), or it is time,
+or the metric orders them within a device (causes of idle time) or by what they save (findings).
 """
 
 

@@ -12,18 +12,32 @@ from rich.text import Text
 from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.window import Window
-from kernelscope.report import text_device, text_lists, text_steps, text_trust
+from kernelscope.report import (
+    text_communication,
+    text_copies,
+    text_device,
+    text_findings,
+    text_host,
+    text_idle,
+    text_lists,
+    text_steps,
+    text_trust,
+)
 from kernelscope.report.layout import Page, ascii_only, paragraph, shorten
 from kernelscope.trace import Capture
 
 _SECTIONS = (
     text_device.device_time,
+    text_findings.findings,
+    text_idle.idle,
+    text_host.cpu_and_gpu,
     text_steps.iterations,
     text_steps.ranges,
     text_lists.kernels,
-    text_lists.copies,
+    text_copies.copies,
+    text_communication.communication,
     text_lists.api_calls,
-    text_device.gaps,
+    text_host.launches,
     text_device.streams,
     text_trust.trust,
 )

@@ -1,4 +1,4 @@
-"""Sections of the terminal report about the device: its time, its gaps, its streams."""
+"""Sections of the terminal report about the device: its time, its streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from kernelscope.report.device_names import labels, owners
 from kernelscope.report.layout import Figures, Page, bar, grid, heading, paragraph, shorten
 from kernelscope.report.rows import ordered
 from kernelscope.report.text_lists import absence, more
-from kernelscope.trace import Table, is_missing
 
 _LOOKS: dict[str, tuple[str, str]] = {
     "compute_and_communication": ("▓", "cyan"),
@@ -30,7 +29,6 @@ _LOOKS: dict[str, tuple[str, str]] = {
 """Glyph and colour of each class of device time: either alone tells them apart."""
 
 _SHARE_WIDTH = len(">99.9 %")
-_MOST_GAPS = 100  # in text, even where every row is asked for: there may be a million
 
 
 def device_time(analysis: Analysis, page: Page) -> list[Text]:
@@ -113,58 +111,6 @@ def _fullness(page: Page, row: dict[str, Any]) -> list[Text]:
     else:
         said.append(f"they fill at most {units.ratio(row['sm_fill'])} of the block slots meanwhile")
     return paragraph(page, f"{'; '.join(said)}.", style="dim")
-
-
-def gaps(analysis: Analysis, page: Page) -> list[Text]:
-    """When was a device idle between two activities?"""
-    rows = analysis.devices.records()
-    window_ns = analysis.window.duration_ns
-    if not rows or not window_ns or analysis.capture.serialised is not None:
-        return []
-    names = labels(analysis)
-    lines = heading(page, "Idle gaps", "between two activities of a GPU")
-    for label, row in zip(names, rows, strict=True):
-        lines += paragraph(page, _gap_sentence(label, row), style="")
-    return [*lines, *_largest_gaps(analysis.gaps, names, page)]
-
-
-def _gap_sentence(label: str, row: dict[str, Any]) -> str:
-    inside = row["idle_ns"] - row["leading_ns"] - row["trailing_ns"]
-    edges = (
-        f"idle {units.duration(row['leading_ns'])} before its first activity and "
-        f"{units.duration(row['trailing_ns'])} after its last"
-    )
-    if not row["gap_count"]:
-        return f"{label}: no gaps; {edges}."
-    share = units.ratio(inside / row["window_ns"])
-    return (
-        f"{label}: {units.quantity(row['gap_count'], 'gap')}, {units.duration(inside)} in all "
-        f"({share} of the window), the largest {units.duration(row['largest_gap_ns'])}; {edges}."
-    )
-
-
-def _largest_gaps(table: Table, names: list[str], page: Page) -> list[Text]:
-    of_devices = np.flatnonzero(is_missing(table["process_id"]))
-    if not len(of_devices):
-        return []
-    durations = table["duration_ns"][of_devices]
-    shown = min(page.shown(len(of_devices)), _MOST_GAPS)
-    longest = table.take(of_devices[np.argsort(-durations, kind="stable")[:shown]])
-    figures = [
-        Figures("length", units.durations(longest.values("duration_ns")), style="bold"),
-        Figures("from", [units.moment(ns) for ns in longest.values("start_ns")]),
-        Figures("to", [units.moment(ns) for ns in longest.values("end_ns")]),
-    ]
-    where = [names[device] for device in longest.values("device")]
-    return [
-        *grid(
-            page,
-            figures,
-            "GPU" if len(names) > 1 else "",
-            where if len(names) > 1 else [""] * shown,
-        ),
-        *more(page, shown, len(of_devices), "gap", "--format csv --table gaps lists them"),
-    ]
 
 
 def streams(analysis: Analysis, page: Page) -> list[Text]:

@@ -1,8 +1,6 @@
-"""Sections of the terminal report that are lists: kernels, copies, CUDA calls."""
+"""Sections of the terminal report that are lists: kernels and CUDA calls."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from rich.text import Text
@@ -16,16 +14,16 @@ from kernelscope.trace import Table
 
 def kernels(analysis: Analysis, page: Page) -> list[Text]:
     """Which kernels take the device's time?"""
-    table, top = _top(analysis.kernels, page)
+    table, top = top_of(analysis.kernels, page)
     if not len(table):
-        return _empty(analysis, page, "Top kernels", "kernels")
+        return empty(analysis, page, "Top kernels", "kernels")
     total = sum(table.values("total_ns"))
     figures = [
         Figures("#", [str(rank) for rank in range(1, len(top) + 1)]),
         Figures("share", units.texts(plain(top, "share"), "ratio")),
         Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
         Figures("executions", units.texts(plain(top, "executions"), "count")),
-        *_statistics(top),
+        *statistics(top),
     ]
     rest = ""
     if len(top) < len(table) and total:
@@ -37,34 +35,15 @@ def kernels(analysis: Analysis, page: Page) -> list[Text]:
     ]
 
 
-def copies(analysis: Analysis, page: Page) -> list[Text]:
-    """What is copied and set, between which memories, and how fast?"""
-    table, top = _top(analysis.copies, page)
-    if not len(table):
-        return _empty(analysis, page, "Copies and memsets", "copies")
-    figures = [
-        Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
-        Figures("operations", units.texts(plain(top, "operations"), "count"), 1),
-        Figures("size", units.sizes(plain(top, "bytes"))),
-        Figures("rate", units.rates(plain(top, "bytes_per_s"))),
-        *_statistics(top),
-    ]
-    return [
-        *heading(page, "Copies and memsets"),
-        *grid(page, figures, "kind and memories", [_route(row) for row in top.records()]),
-        *more(page, len(top), len(table), "kind"),
-    ]
-
-
 def api_calls(analysis: Analysis, page: Page) -> list[Text]:
     """Where do the host's CUDA calls take time?"""
-    table, top = _top(analysis.api_calls, page)
+    table, top = top_of(analysis.api_calls, page)
     if not len(table):
-        return _empty(analysis, page, "CUDA calls of the host", "api_calls")
+        return empty(analysis, page, "CUDA calls of the host", "api_calls")
     figures = [
         Figures("total", units.durations(plain(top, "total_ns")), style="bold"),
         Figures("calls", units.texts(plain(top, "calls"), "count")),
-        *_statistics(top),
+        *statistics(top),
     ]
     return [
         *heading(page, "CUDA calls of the host", "summed over threads"),
@@ -91,31 +70,26 @@ def absence(analysis: Analysis, table: str) -> str:
     return "Recorded, but none in the window."
 
 
-def _top(table: Table, page: Page) -> tuple[Table, Table]:
+def top_of(table: Table, page: Page) -> tuple[Table, Table]:
     """Return `table` in the order of a report, and as many of its first rows as the page shows."""
     rows = ordered(table)
     return rows, rows.take(np.arange(page.shown(len(rows))))
 
 
-def _empty(analysis: Analysis, page: Page, title: str, table: str) -> list[Text]:
+def empty(analysis: Analysis, page: Page, title: str, table: str) -> list[Text]:
+    """Return a section without rows, which says why."""
     return [*heading(page, title), *paragraph(page, absence(analysis, table))]
 
 
-def _statistics(table: Table) -> list[Figures]:
+def statistics(table: Table, *, first: int = 2) -> list[Figures]:
+    """Return the columns of mean, median and longest; the median stays longest, from `first` on."""
     return [
-        Figures("mean", units.durations(plain(table, "mean_ns")), 3),
-        Figures("median", units.durations(plain(table, "median_ns")), 2),
-        Figures("longest", units.durations(plain(table, "max_ns")), 4),
+        Figures("mean", units.durations(plain(table, "mean_ns")), first + 1),
+        Figures("median", units.durations(plain(table, "median_ns")), first),
+        Figures("longest", units.durations(plain(table, "max_ns")), first + 2),
     ]
 
 
 def _names(table: Table) -> list[str]:
     # The return type of a template says nothing that its name does not.
     return [(name or units.MISSING).removeprefix("void ") for name in table.texts("name")]
-
-
-def _route(row: dict[str, Any]) -> str:
-    source, target = row["src_memory"], row["dst_memory"]
-    if source and target:
-        return f"{row['kind']}  {source} → {target}"
-    return f"{row['kind']}  {source or target or ''}".rstrip()
