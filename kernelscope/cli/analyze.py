@@ -28,6 +28,13 @@ def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) 
 @selection
 @samples
 @click.option(
+    "--communication",
+    multiple=True,
+    metavar="PATTERN",
+    help="Kernels in whose name this regular expression is found communicate between GPUs, too; "
+    "all_reduce=PATTERN says what they do. May be repeated.",
+)
+@click.option(
     "--top",
     type=click.IntRange(min=0),
     default=10,
@@ -75,8 +82,10 @@ def command(  # noqa: PLR0913 - click passes an argument per option
 ) -> int:
     """Say where the time of a trace went.
 
-    The report: what was captured, where device time goes, top kernels, copies, CUDA calls,
-    idle gaps, streams, and whether the figures can be trusted.
+    The report: what was captured, where device time goes, what to mend first and what that can
+    save, why the GPU stands still, CPU and GPU beside each other, iterations and ranges, top
+    kernels, copies, communication, CUDA calls, launches, streams, and whether the figures can be
+    trusted.
 
     FILE is a trace: an SQLite export of Nsight Systems, or its .nsys-rep report where nsys is
     installed, or a database of nvprof.
@@ -89,6 +98,7 @@ def command(  # noqa: PLR0913 - click passes an argument per option
       kernelscope analyze trace.sqlite
       kernelscope analyze trace.sqlite --between 1.5s,2s --device 0
       kernelscope analyze trace.sqlite --only steady --batch-size 64
+      kernelscope analyze trace.sqlite --communication 'all_reduce=my_ring_kernel'
       kernelscope analyze trace.sqlite --format json --output trace.json
       kernelscope analyze trace.sqlite --format csv --output tables/
     """  # noqa: D301 - click wants the control character

@@ -28,6 +28,7 @@ def command(*, file: str, top: int, format_name: str, output: str | None, **chos
 
     An iteration lasts from its start to the next one's: data loading usually lies outside its
     range. They are found among the NVTX ranges, or in the kernel sequence where there are none.
+    CSV, Markdown and JSON also say what CPU and GPU did meanwhile, and why the GPU stood still.
 
     \b
     Examples:
@@ -39,18 +40,24 @@ def command(*, file: str, top: int, format_name: str, output: str | None, **chos
     with progress(2) as step:
         step(f"Reading {os.path.basename(file)}")
         from kernelscope.metrics.analysis import analyze  # noqa: PLC0415 - not for --help
+        from kernelscope.metrics.iteration_causes import iteration_causes  # noqa: PLC0415
         from kernelscope.parsers import read  # noqa: PLC0415
         from kernelscope.report import document, text_iterations  # noqa: PLC0415
 
         trace = read(file)
         step("Computing")
         result = analyze(trace, **chosen)
+        explained = iteration_causes(
+            result.tables,
+            result.iteration_summary.process_id,
+            serialised=trace.capture.serialised is not None,
+        )
     write(
         format_name,
         target,
         top,
-        text=lambda page: text_iterations.page_of(result, page),
+        text=lambda page: text_iterations.page_of(result, explained, page),
         data=lambda: document.iterations_document(result),
-        table=result.tables["iterations"],
+        table=explained,
     )
     return 0

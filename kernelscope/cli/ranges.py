@@ -49,6 +49,11 @@ from kernelscope.cli.progress import progress
     is_flag=True,
     help="Start/end ranges hold the launches of every thread of their process.",
 )
+@click.option(
+    "--overlap",
+    is_flag=True,
+    help="Say what CPU and GPU did while the ranges were open: both, one, neither.",
+)
 @click.option("--lint", is_flag=True, help="Say what is wrong with the ranges instead.")
 @listing
 def command(  # noqa: PLR0913 - click passes an argument per option
@@ -76,12 +81,17 @@ def command(  # noqa: PLR0913 - click passes an argument per option
       kernelscope ranges trace.sqlite --tree
       kernelscope ranges trace.sqlite --path 'step #/forward' --only steady
       kernelscope ranges trace.sqlite --by name --match attention
+      kernelscope ranges trace.sqlite --overlap
       kernelscope ranges trace.sqlite --lint
     """  # noqa: D301 - click wants the control character
     if by == "name" and (tree or path is not None):
         raise click.UsageError("--tree and --path go with --by path.")
     if chosen["strict"] and chosen["process_ranges"]:
         raise click.UsageError("--nsys-rule leaves no choice: nsys knows no --process-ranges.")
+    if chosen["overlap"] and (tree or lint or chosen["strict"] or chosen["process_ranges"]):
+        raise click.UsageError(
+            "--overlap is a list of its own: without --tree, --lint, --nsys-rule, --process-ranges."
+        )
     folded = _folds(format_name, path, match) if raw is None else not raw
     target = destination(output, file)
     with progress(2) as step:

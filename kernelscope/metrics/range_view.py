@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -13,8 +13,11 @@ import numpy.typing as npt
 from kernelscope.errors import NotRecordedError, SelectionError, nearest
 from kernelscope.metrics.analysis import chosen_window
 from kernelscope.metrics.attribution import attribute
+from kernelscope.metrics.device_identity import identify
 from kernelscope.metrics.mark_iterations import mark_iterations
 from kernelscope.metrics.nvtx_lint import nvtx_findings
+from kernelscope.metrics.overlap import HostAndDevices, host_and_devices
+from kernelscope.metrics.overlap_parts import overlap_by_range
 from kernelscope.metrics.range_paths import SEPARATOR, names_in
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.selection import select
@@ -35,7 +38,8 @@ class RangeView:
     kernel_ns : int
         All kernel time in it: the denominator of shares.
     table : Table
-        Under ``range_results.RANGES`` or ``RANGES_BY_NAME``.
+        Under ``range_results.RANGES`` or ``RANGES_BY_NAME``, or the overlap of CPU and GPU under
+        ``overlap_results.OVERLAP_BY_PATH`` or ``OVERLAP_BY_NAME``.
     unattributed : Table
         Under ``range_results.UNATTRIBUTED``.
     findings : Table
@@ -63,6 +67,7 @@ def range_view(  # noqa: PLR0913 - what the command line offers
     folded: bool = True,
     strict: bool = False,
     process_ranges: bool = False,
+    overlap: bool = False,
 ) -> RangeView:
     """Which parts of the program take the device's time?
 
@@ -80,6 +85,8 @@ def range_view(  # noqa: PLR0913 - what the command line offers
         Apply the rule of ``nsys stats``: nothing is inherited.
     process_ranges : bool
         Start/end ranges hold the launches of every thread of their process.
+    overlap : bool
+        What CPU and GPU did while the ranges were open, in place of what ran for them.
 
     Raises
     ------
@@ -98,9 +105,19 @@ def range_view(  # noqa: PLR0913 - what the command line offers
     window = chosen_window(chosen, marked, between, only, within)
     family = marked.family if marked.from_ranges and not strict else None
     found = attribute(chosen, family=family, strict=strict, process_ranges=process_ranges)
-    table = (ranges_by_name if by_name else ranges)(
-        chosen, window, attribution=found, folded=folded
-    )
+    if overlap:
+        table = overlap_by_range(
+            chosen,
+            window,
+            by="name" if by_name else "path",
+            folded=folded,
+            found=_beside(trace, chosen, window),
+            nest=found.enclosed.nesting,
+        )
+    else:
+        table = (ranges_by_name if by_name else ranges)(
+            chosen, window, attribution=found, folded=folded
+        )
     return RangeView(
         trace.capture,
         window,
@@ -109,6 +126,16 @@ def range_view(  # noqa: PLR0913 - what the command line offers
         unattributed(chosen, window, attribution=found),
         nvtx_findings(chosen, attribution=found),
     )
+
+
+def _beside(trace: Trace, chosen: Trace, window: Window) -> HostAndDevices:
+    """Return what host and devices did, of the chosen pairs of process and device."""
+    found = host_and_devices(trace, window)
+    if chosen is trace:
+        return found
+    kept = set(identify(chosen).lanes)
+    lanes = tuple(lane for lane in found.lanes if (lane.process_id, lane.device_id) in kept)
+    return replace(found, lanes=lanes)
 
 
 def matching(

@@ -19,6 +19,15 @@ _ACTIVE = ("kernels", "copies", "api_calls", "ranges")
 """A process is shown if it has a row in one of these: a capture may list all of a machine's."""
 
 
+_FOR_MORE = {
+    "os_calls": "Nsight Systems records them: nsys profile --trace=cuda,nvtx,osrt",
+    "on_core": "Nsight Systems records it: nsys profile --cpuctxsw=process-tree",
+    "event_records": "exports of Nsight Systems 2022 and newer hold them",
+    "counters": "Nsight Compute, or nvprof --metrics on GPUs before Ampere, in a run of its own",
+}
+"""Tables that the parser does not miss, where this kind of file has none → what holds them."""
+
+
 def about(trace: Trace) -> Row:
     """Return what `trace` holds as dictionaries, lists, numbers, texts and None."""
     processes = _processes(trace)
@@ -46,14 +55,25 @@ def render(trace: Trace, page: Page, *, color: bool = False, unicode: bool = Tru
     lines = [
         Text.assemble(("kernelscope", "bold"), "  ", shorten(trace.capture.file, page.width - 13)),
         *paragraph(page, f"{source(trace.capture)}; export schema {version}"),
+        *_machine(trace, page),
         *_gpus(facts["devices"], page),
         *_process_list(facts, page),
-        *_table_list(facts, page),
+        *_table_list(facts, trace, page),
         *_lacking(trace, page),
         *heading(page, "How the profiler's tables were read"),
         *_paths(facts["read_paths"], page),
     ]
     return printed(lines, page.width, color=color, unicode=unicode)
+
+
+def _machine(trace: Trace, page: Page) -> list[Text]:
+    """Say what concerns the whole capture: its processor cores, and whether it ran as it would."""
+    cores, serialised = trace.capture.cpu_cores, trace.capture.serialised
+    lines = [] if cores is None else paragraph(page, units.quantity(cores, "processor core"))
+    if serialised is not None:
+        said = f"{serialised[0].upper()}{serialised[1:]}."
+        lines += paragraph(page, said, mark="! ", style="yellow")
+    return lines
 
 
 def _processes(trace: Trace) -> list[Row]:
@@ -146,17 +166,29 @@ def _process_list(facts: Row, page: Page) -> list[Text]:
     return lines
 
 
-def _table_list(facts: Row, page: Page) -> list[Text]:
+def _table_list(facts: Row, trace: Trace, page: Page) -> list[Text]:
     rows: list[dict[str, Any]] = [row for row in facts["tables"] if row["recorded"] or row["rows"]]
     figures = [Figures("rows", [units.count(row["rows"]) for row in rows], style="bold")]
     return [
         *heading(page, "Recorded"),
-        *grid(page, figures, "table", [table_in_words(row["table"]) for row in rows]),
+        *grid(page, figures, "table", [_named(row["table"], trace) for row in rows]),
     ]
+
+
+def _named(table: str, trace: Trace) -> str:
+    """Return what people call a table; of counters, how many metrics they are."""
+    words = table_in_words(table)
+    if table != "counters":
+        return words
+    return f"{words}: {units.quantity(len(set(trace.counters.texts('metric'))), 'metric')}"
 
 
 def _lacking(trace: Trace, page: Page) -> list[Text]:
     lines = not_recorded(trace.capture, page)
+    known = {*trace.capture.recorded, *(each.table for each in trace.capture.not_recorded)}
+    for table, remedy in _FOR_MORE.items():
+        if table not in known and not len(trace.tables[table]):
+            lines += paragraph(page, f"not here: {table_in_words(table)} ({remedy})", mark="- ")
     for warning in trace.capture.warnings:
         lines += paragraph(page, warning, mark="! ", style="yellow")
     return [*heading(page, "Not recorded, and doubts"), *lines] if lines else []

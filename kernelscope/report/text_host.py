@@ -13,7 +13,7 @@ from kernelscope.report.device_names import labels
 from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
 from kernelscope.report.text_lists import more
 
-_STATES = (
+STATES = (
     ("both", "both"),
     ("gpu_only", "GPU only"),
     ("cpu_only", "CPU only"),
@@ -51,8 +51,8 @@ def cpu_and_gpu(analysis: Analysis, page: Page) -> list[Text]:
     lines = heading(page, "CPU and GPU", f"shares of the window, {units.duration(window_ns)}")
     if shown:
         figures = [
-            Figures(header, [_share(row, state, window_ns) for row, _ in shown])
-            for state, header in _STATES
+            Figures(header, [state_share(row, state, window_ns) for row, _ in shown])
+            for state, header in STATES
         ]
         lines += grid(page, figures, "" if len(rows) == 1 else "on", [name for _, name in shown])
         lines += more(page, len(shown), len(known), "row")
@@ -60,11 +60,11 @@ def cpu_and_gpu(analysis: Analysis, page: Page) -> list[Text]:
         if row["both_ns"] is None:
             lines += paragraph(page, f"{name}: not known: {row['reason']}.")
     for source in dict.fromkeys(row["cpu_source"] for row, _ in shown):
-        lines += paragraph(page, _told(source, [row for row, _ in shown]), style="dim")
+        lines += paragraph(page, told(source, [row for row, _ in shown]), style="dim")
     return [*lines, *_waits(shown, page), *_utilization(analysis, page)]
 
 
-def _told(source: str, rows: list[dict[str, Any]]) -> str:
+def told(source: str, rows: list[dict[str, Any]]) -> str:
     """Say what tells when the host was busy, and where ranges bound it from the other side."""
     text = _SOURCES.get(source, source).removesuffix(".")
     ranged = any(row["cpu_source"] == source and row["both_high_ns"] is not None for row in rows)
@@ -98,8 +98,18 @@ def _lanes(analysis: Analysis, rows: list[dict[str, Any]], *, processes: bool = 
     return names
 
 
-def _share(row: dict[str, Any], state: str, window_ns: int) -> str:
-    """Return the share of a state; a range, or the bound that it is, where it is not exact."""
+def state_share(row: dict[str, Any], state: str, window_ns: int) -> str:
+    """Return the share of a state; a range, or the bound that it is, where it is not exact.
+
+    Parameters
+    ----------
+    row : dict
+        With the columns of states and their bounds, and `cpu_source`.
+    state : str
+        One of ``overlap_results.STATES``.
+    window_ns : int
+        What the share is of.
+    """
     value = units.ratio(row[f"{state}_ns"] / window_ns)
     if row["cpu_source"] == SCHEDULING:
         return value
@@ -187,7 +197,7 @@ def _ahead(analysis: Analysis) -> str:
         if row["mean"] is None or not window_ns:
             continue
         none = units.ratio(row["time_ns.depth_0"] / window_ns)
-        mean = "<0.1" if 0 < row["mean"] < 0.05 else f"{row['mean']:,.1f}"  # noqa: PLR2004
+        mean = "<0.1" if 0 < row["mean"] < 0.05 else f"{row['mean']:,.1f}"
         depth = f"at most {units.count(row['max'])}; none for {none} of the window"
         waiting.append(f"{mean} for {name} ({depth})")
     said = [f"Launches waiting, on average: {', '.join(waiting)}"] if waiting else []

@@ -12,12 +12,23 @@ from kernelscope.report.rows import plain
 from kernelscope.report.text import header
 from kernelscope.report.text_lists import more
 from kernelscope.report.text_steps import opaque, summary_lines
+from kernelscope.report.words import CAUSES
 from kernelscope.trace import Table
 
 
-def page_of(analysis: Analysis, page: Page) -> list[Text]:
-    """Return the lines of the page; where there are no iterations, why."""
-    summary, rows = analysis.iteration_summary, analysis.tables["iterations"]
+def page_of(analysis: Analysis, rows: Table, page: Page) -> list[Text]:
+    """Return the lines of the page; where there are no iterations, why.
+
+    Parameters
+    ----------
+    analysis : Analysis
+        Of the trace.
+    rows : Table
+        Its iterations, under ``iteration_causes.ITERATION_CAUSES``.
+    page : Page
+        Width, and how many rows.
+    """
+    summary = analysis.iteration_summary
     lines = header(analysis.capture, analysis.window, page)
     if summary.family is None:
         lines += heading(page, "Training iterations")
@@ -40,7 +51,17 @@ def page_of(analysis: Analysis, page: Page) -> list[Text]:
         *heading(page, "One by one", "attributed: what it launched; the rest: in its period"),
         *grid(page, _figures(shown), "iteration", _labels(shown)),
         *more(page, len(shown), len(rows), "iteration", "--top 0 shows all"),
+        *_hint(analysis, page),
     ]
+
+
+def _hint(analysis: Analysis, page: Page) -> list[Text]:
+    """Say where it stands what to mend, if anything is."""
+    found = len(analysis.tables["findings"])
+    if not found:
+        return []
+    said = f"{units.quantity(found, 'finding')} in kernelscope analyze FILE: what to mend first."
+    return [Text(), *paragraph(page, said, style="dim")]
 
 
 def _figures(rows: Table) -> list[Figures]:
@@ -52,6 +73,7 @@ def _figures(rows: Table) -> list[Figures]:
         Figures("range", units.durations(plain(rows, "range_ns")), 2),
         Figures("outside", units.durations(plain(rows, "outside_ns")), 1),
         Figures("busy", units.texts(shares, "ratio")),
+        *_idle(rows),
         Figures("kernel time", units.durations(plain(rows, "kernel_in_window_ns")), 5),
         Figures("attributed", units.durations(plain(rows, "attributed_ns")), 3),
         *opaque(plain(rows, "opaque_ns"), 3),
@@ -60,6 +82,17 @@ def _figures(rows: Table) -> list[Figures]:
         Figures("launches", units.texts(plain(rows, "launches"), "count"), 7),
         Figures("state", [state or "" for state in rows.texts("state")]),
     ]
+
+
+def _idle(rows: Table) -> list[Figures]:
+    """Return the cause that most of the idle time has; nothing where none is known."""
+    causes = rows.texts("main_idle_cause")
+    if not any(causes):
+        return []
+    words = [CAUSES.get(cause, cause) if cause else units.MISSING for cause in causes]
+    times = units.durations(plain(rows, "main_idle_ns"))
+    said = [f"{word}  {time}" for word, time in zip(words, times, strict=True)]
+    return [Figures("idle mostly", said, 3)]
 
 
 def _labels(rows: Table) -> list[str]:

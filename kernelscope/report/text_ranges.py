@@ -10,11 +10,13 @@ import numpy as np
 from rich.text import Text
 
 from kernelscope import units
+from kernelscope.metrics.overlap_results import OVERLAP_BY_NAME, OVERLAP_BY_PATH
 from kernelscope.metrics.range_paths import SEPARATOR
 from kernelscope.metrics.range_view import RangeView
 from kernelscope.report.layout import Figures, Page, grid, heading, outline, paragraph
 from kernelscope.report.rows import plain
 from kernelscope.report.text import header
+from kernelscope.report.text_host import STATES, state_share, told
 from kernelscope.report.text_lists import more
 from kernelscope.report.text_steps import labels, opaque, outside
 from kernelscope.trace import Table
@@ -43,6 +45,8 @@ def page_of(
     lines = header(view.capture, view.window, page)
     if lint:
         return lines + _findings(view, page)
+    if rows.schema.name in _OVERLAPS:
+        return lines + _overlap(rows, page)
     note = f"shares of kernel time, {units.duration(view.kernel_ns)}" if view.kernel_ns else ""
     return [
         *lines,
@@ -50,6 +54,40 @@ def page_of(
         *(_tree if tree else _list)(rows, view.kernel_ns, page),
         *outside(view.unattributed, view.kernel_ns, page),
     ]
+
+
+_OVERLAPS = (OVERLAP_BY_PATH.name, OVERLAP_BY_NAME.name)
+
+
+def _overlap(rows: Table, page: Page) -> list[Text]:
+    """Return what CPU and GPU did while the ranges were open."""
+    shown = rows.take(np.arange(page.shown(len(rows))))
+    each = shown.records()
+    several = len(set(rows.values("device_id"))) > 1
+    names = [
+        f"{name}  on GPU {row['device_id']}" if several else name
+        for name, row in zip(_names(shown), each, strict=True)
+    ]
+    figures = [
+        Figures("open", units.durations([row["open_ns"] for row in each]), style="bold"),
+        *(Figures(header, [_state(row, state) for row in each]) for state, header in STATES),
+        Figures("instances", units.texts([row["instances"] for row in each], "count"), 1),
+    ]
+    known = [row for row in each if row["cpu_source"] is not None]
+    lines = [
+        *heading(page, "CPU and GPU while ranges are open", "shares of the time they are open"),
+        *grid(page, figures, "range", names),
+        *more(page, len(each), len(rows), "range", "--top 0 shows all"),
+    ]
+    for source in dict.fromkeys(row["cpu_source"] for row in known):
+        lines += paragraph(page, told(source, known), style="dim")
+    return lines
+
+
+def _state(row: dict[str, Any], state: str) -> str:
+    if row[f"{state}_ns"] is None or not row["open_ns"]:
+        return units.MISSING
+    return state_share(row, state, row["open_ns"])
 
 
 def _findings(view: RangeView, page: Page) -> list[Text]:

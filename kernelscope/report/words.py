@@ -32,12 +32,12 @@ CAUSES = {
     "host: blocked_queue": "host waits: launch queue is full",
     "host: cuda_call": "host in another CUDA call",
     "host: data_loading": "host loads data",
-    "host: range": "host in NVTX range",
+    "host: range": "host in range",
     "host: os_call": "host in an operating-system call",
     "host: off_core": "host asleep",
     "host: code": "host runs other code",
     "host: unknown": "launching thread not recorded",
-    "in_call": "host inside the launching call",
+    "in_call": "host in the launching call",
     "launch_latency": "launch latency",
     "intra_graph": "between activities of one graph",
     "kernel_to_kernel": "between queued activities",
@@ -54,10 +54,26 @@ _SAID = {
 """Causes whose details begin with what better words say, and those words."""
 
 
+_BLOCKED = {
+    "(blocked: copy)": "(held up copying)",
+    "(blocked: allocation)": "(held up allocating)",
+    "(blocked: module)": "(loading code)",
+    "(blocked: queue)": "(launch queue is full)",
+}
+"""How details say what held up a call → what people read."""
+
+
 def cause_in_words(cause: str, detail: str) -> str:
     """Return what people read of a cause of idle time, with its detail where it has one."""
     for (of, said), words in _SAID.items():
         if cause == of and detail.startswith(said):
             return words + detail.removeprefix(said)
+    for said, words in _BLOCKED.items():
+        detail = detail.replace(said, words)
     words = CAUSES.get(cause, cause)
     return f"{words}: {detail}" if detail else words
+
+
+def table_in_words(name: str) -> str:
+    """Return what people call the canonical table `name`."""
+    return _TABLES.get(name, name)
