@@ -178,13 +178,36 @@ def test_the_selection_reaches_the_analysis(
         return typical()
 
     monkeypatch.setattr(metrics, "analyze", analyze)
-    run("analyze", trace_file, "--between", "1us,", "--process", "1", "--process", "2")
+    chosen = ("--between", "1us,", "--process", "1", "--process", "2")
+    run("analyze", trace_file, *chosen, "--communication", "mine", "--communication", "reduce=all")
 
     assert {name: value for name, value in seen.selection.items() if value is not None} == {
         "between": (1000, None),
         "processes": (1, 2),
         "devices": (),
+        "communication": ("mine", "reduce=all"),
     }
+
+
+@pytest.mark.parametrize("pattern", ["(", "all_redce=mine", ""])
+def test_a_pattern_of_communication_that_nothing_can_match(
+    run: Run, trace_file: Path, pattern: str
+) -> None:
+    outcome = run("analyze", trace_file, "--communication", pattern)
+
+    assert outcome.code == 2
+    assert "communication" in outcome.err
+
+
+def test_kernels_that_the_user_knows_to_communicate(run: Run, trace_file: Path) -> None:
+    options = ("--communication", "all_reduce=^sgemm$", "--format", "json")
+    made = json.loads(run("analyze", trace_file, *options).out)
+
+    (row,) = made["communication"]
+    assert (row["library"], row["kind"], row["calls"], row["total_ns"]) == (
+        "user", "all_reduce", 1, 2000
+    )  # fmt: skip
+    assert json.loads(run("analyze", trace_file, "--format", "json").out)["communication"] == []
 
 
 def test_strict_fails_where_a_check_does(

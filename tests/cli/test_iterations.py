@@ -47,6 +47,31 @@ def test_csv_holds_a_row_an_iteration(run: Run, tmp_path: Path) -> None:
     run("iterations", SAMPLE, "--format", "csv", "--output", target)
     rows = list(csv.DictReader(io.StringIO(target.read_text(encoding="utf-8"))))
     assert [row["label"] for row in rows] == [f"iteration {i}" for i in range(12)]
+    slow = rows[7]
+    assert slow["main_idle_cause"] == "host: data_loading"
+    assert int(slow["main_idle_ns"]) > 70_000_000
+    for row in rows:
+        assert int(row["main_idle_ns"]) <= int(row["idle_ns"]) <= int(row["period_ns"])
+        states = ("both_ns", "gpu_only_ns", "cpu_only_ns", "neither_ns")
+        assert sum(int(row[name]) for name in states) <= int(row["period_ns"])
+
+
+def test_json_says_what_host_and_gpu_did_in_each(run: Run) -> None:
+    out = json.loads(run("iterations", SAMPLE, "--format", "json").out)
+    assert [row["index"] for row in out["overlap_by_iteration"]] == list(range(12))
+    whole = json.loads(run("analyze", SAMPLE, "--format", "json").out)
+    for name in ("overlap_by_iteration", "idle_by_iteration"):
+        assert out[name] == whole[name]
+
+
+def test_the_page_says_where_findings_stand_and_why_the_gpu_stood_still(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    out = run("iterations", SAMPLE).out
+    assert "idle mostly" in out
+    assert "host loads data" in out
+    assert "findings in kernelscope analyze FILE" in out
 
 
 @pytest.mark.parametrize("width", [60, 100, 120])

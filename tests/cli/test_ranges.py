@@ -65,6 +65,8 @@ def test_a_name_is_found_by_a_regular_expression(run: Run) -> None:
         (("--range", "forwrad"), "Did you mean 'forward'?"),
         (("--process", "1"), "no process 1"),
         (("--nsys-rule", "--process-ranges"), "leaves no choice"),
+        (("--overlap", "--tree"), "a list of its own"),
+        (("--overlap", "--match", "forwrad"), "Did you mean 'forward'?"),
     ],
 )
 def test_mistakes_are_answered(run: Run, options: tuple[str, ...], says: str) -> None:
@@ -181,3 +183,43 @@ def test_every_trace_fits_the_page(
             assert "no NVTX ranges" in outcome.err
             continue
         assert max(map(len, outcome.out.splitlines())) <= width
+
+
+def test_what_cpu_and_gpu_did_while_ranges_were_open(run: Run) -> None:
+    found = json.loads(run("ranges", SAMPLE, "--overlap", "--fold", "--format", "json").out)
+    by_path = {" > ".join(row["path"]): row for row in found["overlap_by_path"]}
+    states = ("both_ns", "gpu_only_ns", "cpu_only_ns", "neither_ns")
+    for path, row in by_path.items():
+        assert sum(row[name] for name in states) == row["open_ns"], path
+    loading = by_path["data loading"]
+    assert loading["instances"] == 12
+    assert loading["gpu_only_ns"] + loading["both_ns"] < 0.1 * loading["open_ns"]
+
+    named = json.loads(
+        run("ranges", SAMPLE, "--overlap", "--by", "name", "--format", "json", "--fold").out
+    )
+    by_name = {row["name"]: row for row in named["overlap_by_name"]}
+    assert by_name["data loading"]["open_ns"] == loading["open_ns"]
+
+
+def test_overlap_of_ranges_as_a_page_and_as_csv(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for width in (40, 60, 100):
+        monkeypatch.setenv("COLUMNS", str(width))
+        out = run("ranges", SAMPLE, "--overlap").out
+        assert max(map(len, out.splitlines())) <= width
+        assert "CPU and GPU while ranges are open" in out
+    assert "iteration # > forward" in out
+    assert "GPU only" in out
+    run("ranges", SAMPLE, "--overlap", "--format", "csv", "--output", tmp_path / "o.csv")
+    head = (tmp_path / "o.csv").read_text(encoding="utf-8").partition("\n")[0]
+    assert {"path", "open_ns", "both_ns", "neither_low_ns"} <= set(head.strip().split(","))
+
+
+@each(nsys_traces())
+def test_overlap_of_chosen_devices_is_theirs(run: Run, trace_file: Path) -> None:
+    outcome = run("ranges", trace_file, "--overlap", "--device", "0", "--format", "json")
+    if outcome.code == 0:
+        found = json.loads(outcome.out)["overlap_by_path"]
+        assert {row["device_id"] for row in found} <= {0}

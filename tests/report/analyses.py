@@ -193,5 +193,147 @@ def typical() -> Analysis:
     )
 
 
+def launched(**more: Any) -> dict[str, Any]:
+    """Figures of four launch calls, as in `launches` and `launch_totals`."""
+    figures: dict[str, Any] = {"calls": 4, "executions": 4, "total_ns": 20_000, "queued": 3}
+    figures |= {"overlapping": 1, "overlap_ns": 50, "unknown": 0}
+    for name, median in (("overhead_ns", 5000), ("queue_ns", 700), ("latency_ns", 6000)):
+        figures |= {f"{name}.median": float(median), f"{name}.p95": 2.0 * median}
+        figures |= {f"{name}.min": median // 2, f"{name}.max": 3 * median}
+    return figures | more
+
+
+def finding(code: str, saving_ns: int | None, **more: Any) -> dict[str, Any]:
+    """A row of `findings`."""
+    share = None if saving_ns is None else saving_ns / 10_000
+    return {
+        "code": code,
+        "title": f"The title of {code}",
+        "evidence": f"the evidence of {code}, 42 calls",
+        "saving_bound_ns": saving_ns,
+        "saving_share": share,
+        "per": "window",
+        "device": 0,
+        "where": "the longest stretch 2.000 µs at 0.000006 s",
+        "advice": "mend it",
+        "next": "kernelscope analyze runs/train.sqlite --between 5ns,9ns",
+        **more,
+    }
+
+
+def beside(process_id: int, source: str | None, **more: Any) -> dict[str, Any]:
+    """A row of `overlap`: the states of 10,000 ns."""
+    states = {"both_ns": 1000, "gpu_only_ns": 4000, "cpu_only_ns": 500, "neither_ns": 4500}
+    waits = {"synchronization": 2000, "copy": 900, "allocation": 0, "module": 0, "queue": 0}
+    return {
+        "process_id": process_id,
+        "device_id": process_id - 42,
+        "cpu_source": source,
+        **states,
+        **{f"waiting.{name}_ns": ns for name, ns in waits.items()},
+        "driving_threads": 1,
+        **more,
+    }
+
+
+def eventful() -> Analysis:
+    """Two GPUs of two processes, with a row or two in every table that says why time is lost."""
+    copy = {"kind": "HtoD", "src_memory": "pageable", "dst_memory": "device"}
+    moved = {"operations": 2, "bytes": 2**20, "total_ns": 4000, "bytes_per_s": 2.5e9}
+    talk = {"calls": 3, "total_ns": 900, "busy_ns": 900, "exposed_ns": 600, "overlapped_ns": 300}
+    bounds = {"both_high_ns": 2500, "gpu_only_low_ns": 2500}
+    bounds |= {"cpu_only_high_ns": 700, "neither_low_ns": 4300}
+    return analysis(
+        kernels=[kernel(SGEMM)],
+        copies=[{**copy, **summary(), "operations": 2, "bytes": 2**20, "bytes_per_s": 2.5e9}],
+        devices=[device(0), device(1)],
+        device_ordinals=[
+            {"index": index, "process_id": 42 + index, "device_id": index} for index in (0, 1)
+        ],
+        gaps=[
+            {"device": 1, "start_ns": 2000, "end_ns": 3000, "duration_ns": 1000},
+            {"device": 0, "start_ns": 6000, "end_ns": 8000, "duration_ns": 2000},
+        ],
+        findings=[
+            finding("synchronizations", 3000, device=1),
+            finding("profiler_overhead", None, next="kernelscope analyze runs/train.sqlite"),
+        ],
+        idle=[
+            {
+                "device": place,
+                "cause": cause,
+                "detail": detail,
+                "total_ns": ns,
+                "gaps": 2,
+                "share": ns / 5000,
+                "largest_ns": ns // 2,
+            }
+            for place, cause, detail, ns in (
+                (0, "host: synchronization", "cudaStreamSynchronize", 3000),
+                (0, "host: off_core", "thread asleep, nothing recorded", 1999),
+                (0, "intra_graph", "", 1),
+                (1, "in_call", "cudaLaunchKernel (blocked: module)", 5000),
+            )
+        ],
+        gap_spectrum=[
+            {
+                "device": 0,
+                "up_to_ns": up_to,
+                "gaps": gaps,
+                "total_ns": ns,
+                "cumulative_ns": ns,
+                "edge_ns": 0,
+            }
+            for up_to, gaps, ns in ((1000, 0, 0), (2000, 1, 2000), (5000, 1, 3000), (None, 0, 0))
+        ],
+        overlap=[beside(42, "api_calls", **bounds), beside(43, "scheduling")],
+        cpu=[{"cores": 8, "on_core_ns": 4000, "scheduled_ns": 10_000, "utilization": 0.05}],
+        launch_totals=[{"name": "all", **launched()}],
+        launches=[{"name": "cudaLaunchKernel", "without_execution": 1, **launched()}],
+        launches_by_kernel=[{"name": SGEMM, **launched()}],
+        queue_depth=[
+            {
+                "process_id": 42,
+                "device_id": 0,
+                "launches": 4,
+                "mean": 1.5,
+                "max": 3,
+                "time_ns.depth_0": 5000,
+                "unknown": 0,
+            }
+        ],
+        launch_stretches=[
+            {"device": 0, "start_ns": 1000, "end_ns": 3000, "duration_ns": 2000, "waiting_ns": 1500}
+        ],
+        transfers=[
+            {**copy, "call": call, **moved, "blocked_ns": held, "exposed_ns": exposed}
+            for call, held, exposed in (("cudaMemcpyAsync", 8000, 700), ("cudaMemcpy", 500, 100))
+        ],
+        migrations=[{"kind": "unified HtoD", "cause": "page fault", **moved, "exposed_ns": 4000}],
+        communication=[
+            {
+                "process_id": 42,
+                "device_id": 0,
+                "library": "NCCL, RCCL",
+                "kind": "all_reduce",
+                **talk,
+                "bytes": 2**20,
+                "bus_bytes_per_s": 3.2e9,
+                "lower_bound": True,
+            },
+            {
+                "process_id": 43,
+                "device_id": 1,
+                "library": "user",
+                "kind": "unknown",
+                **talk,
+                "bytes_missing_because": "no_nvtx_range",
+                "lower_bound": True,
+            },
+        ],
+        communication_by_device=[{"process_id": 42, "device_id": 0, **talk}],
+    )
+
+
 def _without_index(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in ("index", "physical_id")}

@@ -65,3 +65,37 @@ def test_a_file_with_nothing_reads_well() -> None:
 
     assert "No GPU is described in this capture." in out
     assert max(map(len, out.splitlines())) <= 60
+
+
+def test_what_other_files_hold_is_named_with_what_records_it() -> None:
+    out = about.render(five_rows(), Page(200))
+
+    assert "- not here: operating-system calls (Nsight Systems records them: nsys profile" in out
+    assert "- not here: thread scheduling (" in out
+    assert "- not here: records of CUDA events (" in out
+    assert "- not here: hardware counters of kernels (Nsight Compute, or nvprof" in out
+
+    made = five_rows()
+    recorded = replace(made.capture, recorded=(*made.capture.recorded, "on_core", "os_calls"))
+    out = about.render(replace(made, capture=recorded), Page(200))
+    assert "not here: thread scheduling" not in out
+    assert "not here: operating-system calls" not in out
+
+
+def test_cores_and_what_the_profiler_did_to_the_run() -> None:
+    made = five_rows()
+    capture = replace(made.capture, cpu_cores=64, serialised="the profiler ran kernels one by one")
+    made = replace(made, capture=capture)
+
+    out = about.render(made, Page(100))
+    assert "64 processor cores\n" in out
+    assert "! The profiler ran kernels one by one.\n" in out
+    facts = about.about(made)["capture"]
+    assert (facts["cpu_cores"], facts["serialised"]) == (64, capture.serialised)
+
+
+def test_counters_say_how_many_metrics_they_are() -> None:
+    rows = [{"metric": name, "value": 1.0} for name in ("ipc", "ipc", "dram_read_bytes")]
+    made = replace(five_rows(), counters=build.table(schema.COUNTERS, rows))
+
+    assert "3  hardware counters of kernels: 2 metrics\n" in about.render(made, Page(100))

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from kernelscope.metrics import results
+from kernelscope.metrics.analysis import TABLES
 from kernelscope.report import to_json
 from kernelscope.report.document import document, records
 from kernelscope.report.rows import ordered
 from kernelscope.trace import Capture, Table
 from tests.build import table
-from tests.report.analyses import FILL, SGEMM, analysis, device, kernel, typical
+from tests.report.analyses import FILL, SGEMM, analysis, device, eventful, kernel, typical
 
 STATISTICS = {
     "mean_ns": 2000.0,
@@ -84,6 +85,7 @@ EXPECTED: dict[str, Any] = {
         "profiler_version": "2025.3.1.90",
         "schema": "3.20.2",
         "started_at": "2025-08-04T16:29:32.242076786Z",
+        "cpu_cores": None,
         "serialised": None,
         "recorded": ["kernels", "api_calls", "copies", "devices"],
         "not_recorded": [{"table": "ranges", "how_to_record": "nsys profile --trace=cuda,nvtx"}],
@@ -163,6 +165,36 @@ EXPECTED: dict[str, Any] = {
     "ranges_by_name": [],
     "unattributed": None,
     "graph_kernels": [],
+    "overlap": [],
+    "overlap_by_iteration": [],
+    "host_threads": [],
+    "cpu": None,
+    "launches": {
+        "calls": None,
+        "executions": None,
+        "total_ns": None,
+        "overhead_ns": None,
+        "queued": None,
+        "queue_ns": None,
+        "latency_ns": None,
+        "overlapping": None,
+        "overlap_ns": None,
+        "unknown": None,
+        "intra_graph_gap_ns": None,
+        "reason": "no execution in the window belongs to a recorded launch call",
+        "api": [],
+        "by_kernel": [],
+        "queue_depth": [],
+        "stretches": [],
+    },
+    "idle": [],
+    "gap_spectrum": [],
+    "idle_by_iteration": [],
+    "transfers": [],
+    "migrations": [],
+    "communication": [],
+    "communication_by_device": [],
+    "findings": [],
 }
 
 
@@ -211,6 +243,58 @@ def test_a_path_is_a_list_of_names_and_what_lies_in_no_range_has_reasons() -> No
             }
         ],
     }
+
+
+def test_what_launches_cost_stands_in_one_place() -> None:
+    made = document(eventful())["launches"]
+
+    assert made["calls"] == 4
+    assert (made["queue_ns"]["median"], made["queue_ns"]["p95"]) == (700.0, 1400.0)
+    assert made["overhead_ns"]["max"] == 15_000
+    assert made["latency_ns"]["p99"] is None
+    assert made["reason"] is None
+    assert [row["name"] for row in made["api"]] == ["cudaLaunchKernel"]
+    assert [row["name"] for row in made["by_kernel"]] == [SGEMM]
+    assert made["queue_depth"][0]["time_ns"]["depth_0"] == 5000
+    assert made["stretches"][0]["waiting_ns"] == 1500
+    assert "name" not in made
+
+
+@pytest.mark.parametrize(
+    ("capture", "reason"),
+    [
+        (Capture("x", "nsys", recorded=("api_calls",)), "no kernels were recorded"),
+        (Capture("x", "nsys", recorded=("kernels",)), "no CUDA calls were recorded"),
+        (Capture("x", "nvprof", serialised="kernels ran one by one"), "kernels ran one by one"),
+    ],
+)
+def test_launches_that_nobody_can_follow_have_a_reason(capture: Capture, reason: str) -> None:
+    made = document(analysis(capture))["launches"]
+
+    assert (made["queue_ns"], made["reason"]) == (None, reason)
+
+
+def test_causes_keep_the_order_of_their_metric_and_refer_to_devices() -> None:
+    made = document(eventful())
+
+    assert [(row["device"], row["total_ns"]) for row in made["idle"]] == [
+        (0, 3000), (0, 1999), (0, 1), (1, 5000)
+    ]  # fmt: skip
+    assert all(row["device"] < len(made["devices"]) for row in made["idle"])
+    assert made["gap_spectrum"][-1]["up_to_ns"] is None
+    assert made["cpu"]["utilization"] == 0.05
+    assert made["overlap"][0]["waiting"]["synchronization_ns"] == 2000
+    codes = [(row["code"], row["saving_bound_ns"]) for row in made["findings"]]
+    assert codes == [("synchronizations", 3000), ("profiler_overhead", None)]
+
+
+def test_every_result_table_is_in_the_document() -> None:
+    """But those that stand inside others, and the gap list, which may have a million rows."""
+    inside = {"kernels_by_device", "device_ordinals"}
+    inside |= {"launches_by_kernel", "launch_totals", "queue_depth", "launch_stretches"}
+    names = {each.name for each in TABLES} - inside - {"gaps"}
+
+    assert names <= document(eventful()).keys()
 
 
 def test_every_row_has_a_line_of_its_own() -> None:

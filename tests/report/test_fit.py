@@ -18,7 +18,16 @@ from kernelscope.report import about, text
 from kernelscope.report.document import document
 from kernelscope.report.layout import Page
 from tests import build
-from tests.report.analyses import CAPTURE, analysis, device, kernel, summary, typical
+from tests.report.analyses import (
+    CAPTURE,
+    analysis,
+    device,
+    eventful,
+    finding,
+    kernel,
+    summary,
+    typical,
+)
 
 WIDTHS = (40, 50, 60, 80, 120)
 LONG = "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition (engineering sample)"
@@ -35,6 +44,43 @@ def with_all_classes(**more: Any) -> dict[str, Any]:
 
 CASES = {
     "typical": typical(),
+    "eventful": eventful(),
+    "long causes": analysis(
+        replace(CAPTURE, file=f"runs/{WIDE}.sqlite"),
+        devices=[with_all_classes()],
+        findings=[
+            finding(f"code {rank}", 9000 - rank, evidence=f"{WIDE} {WIDE}", where=WIDE)
+            for rank in range(9)
+        ],
+        idle=[
+            {
+                "device": 0,
+                "cause": "host: range",
+                "detail": f"{WIDE}{rank}",
+                "total_ns": 3 * 10**17 - rank,
+                "gaps": 10**12,
+                "share": 0.1,
+                "largest_ns": 10**17,
+            }
+            for rank in range(4)
+        ],
+        communication=[
+            {
+                "process_id": 2**31,
+                "device_id": 0,
+                "library": WIDE,
+                "kind": "all_reduce",
+                "calls": 10**12,
+                "total_ns": 3 * 10**17,
+                "busy_ns": 1,
+                "exposed_ns": 1,
+                "overlapped_ns": 10**16,
+                "bytes": 2**50,
+                "bus_bytes_per_s": 1.5,
+                "lower_bound": True,
+            }
+        ],
+    ),
     "long GPU name": analysis(devices=[with_all_classes(name=LONG)]),
     "wide names": analysis(
         replace(CAPTURE, file=f"runs/{WIDE}.sqlite"),

@@ -9,7 +9,7 @@ import pytest
 
 from kernelscope.metrics.analysis import TABLES
 from kernelscope.report import to_csv, to_markdown
-from tests.report.analyses import FILL, SGEMM, analysis, kernel, typical
+from tests.report.analyses import FILL, SGEMM, analysis, eventful, kernel, typical
 
 
 def test_csv_of_kernels() -> None:
@@ -30,7 +30,7 @@ def test_csv_leaves_missing_values_empty_and_writes_flags_as_json_does() -> None
 
 @pytest.mark.parametrize("name", [each.name for each in TABLES])
 def test_every_table_can_be_written(name: str) -> None:
-    for made in (typical(), analysis()):
+    for made in (typical(), eventful(), analysis()):
         table = made.tables[name]
         assert len(list(csv.reader(io.StringIO(to_csv.render(table))))) == len(table) + 1
         assert to_markdown.render(table).count("\n|") == len(table) + 2

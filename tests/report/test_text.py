@@ -11,7 +11,7 @@ from kernelscope.metrics.window import Window
 from kernelscope.report import text
 from kernelscope.report.layout import Page
 from kernelscope.trace import Capture, NotRecorded
-from tests.report.analyses import CAPTURE, FILL, analysis, device, kernel, typical
+from tests.report.analyses import CAPTURE, FILL, analysis, device, eventful, kernel, typical
 
 NO_CUDA = Capture(
     "trace.sqlite", "nsys", not_recorded=(NotRecorded("kernels", "nsys profile --trace=cuda"),)
@@ -20,6 +20,7 @@ NOTHING = analysis(NO_CUDA, Window(0, 0, "no CUDA activity recorded"))
 CASES = {
     "typical": typical(),
     "nothing": NOTHING,
+    "eventful": eventful(),
     "empty window": analysis(CAPTURE, Window(5, 5, "--between")),
     "calls only": analysis(api_calls=[{"name": "cudaFree", "calls": 1, "total_ns": 5}]),
     "broken": analysis(
@@ -119,7 +120,7 @@ def test_gaps_of_the_device_largest_first() -> None:
         )
         for line in lines
     )
-    assert "2.000 µs  0.000006 s  0.000008 s" in lines
+    assert "Longest gaps: 2.000 µs from 0.000006 s, 1.000 µs from 0.000002 s." in lines
     assert sum("0.000006 s" in line for line in lines) == 1  # a process's own gap is not listed
 
 
