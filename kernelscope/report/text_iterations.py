@@ -73,8 +73,8 @@ def _figures(rows: Table) -> list[Figures]:
         Figures("range", units.durations(plain(rows, "range_ns")), 2),
         Figures("outside", units.durations(plain(rows, "outside_ns")), 1),
         Figures("busy", units.texts(shares, "ratio")),
-        *_idle(rows),
         Figures("kernel time", units.durations(plain(rows, "kernel_in_window_ns")), 5),
+        *_idle(rows),
         Figures("attributed", units.durations(plain(rows, "attributed_ns")), 3),
         *opaque(plain(rows, "opaque_ns"), 3),
         Figures("spill", units.durations(plain(rows, "spill_ns")), 6),
@@ -92,7 +92,7 @@ def _idle(rows: Table) -> list[Figures]:
     words = [CAUSES.get(cause, cause) if cause else units.MISSING for cause in causes]
     times = units.durations(plain(rows, "main_idle_ns"))
     said = [f"{word}  {time}" for word, time in zip(words, times, strict=True)]
-    return [Figures("idle mostly", said, 3)]
+    return [Figures("idle mostly", said, 5)]
 
 
 def _labels(rows: Table) -> list[str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelscope.metrics.analysis import TABLES, Analysis
-from kernelscope.metrics.finding_results import FINDINGS
 from kernelscope.report.document import SCHEMA_VERSION, capture
 from kernelscope.report.printable import json_text, printable
 from kernelscope.report.rows import ordered, tuples
@@ -34,7 +33,14 @@ FOREIGN_KEYS: dict[str, list[tuple[str, str, str]]] = {
     "device_ordinals": [("index", "devices", "index")],
     **{
         name: [("device", "devices", "index")]
-        for name in ("gaps", "idle", "gap_spectrum", "idle_by_iteration", "launch_stretches")
+        for name in (
+            "gaps",
+            "idle",
+            "gap_spectrum",
+            "idle_by_iteration",
+            "launch_stretches",
+            "findings",
+        )
     },
 }
 """Links that Datasette shows: column, other table, its column."""
@@ -104,14 +110,7 @@ def _write_table(database: Database, table: Table) -> None:
     # The gap list may have a million rows: one statement for all, not dictionaries in batches.
     marks = ", ".join("?" * len(names))
     with database.conn:
-        rows = _encodable(table) if schema.name == FINDINGS.name else tuples(table)
-        database.conn.executemany(f"INSERT INTO [{schema.name}] VALUES ({marks})", rows)
-
-
-def _encodable(table: Table) -> Iterator[tuple[Any, ...]]:
-    """Iterate over rows whose texts hold names of files: SQLite's text is UTF-8, those need not."""
-    for row in tuples(table):
-        yield tuple(printable(value) if isinstance(value, str) else value for value in row)
+        database.conn.executemany(f"INSERT INTO [{schema.name}] VALUES ({marks})", tuples(table))
 
 
 def _write_capture(database: Database, analysis: Analysis) -> None:
