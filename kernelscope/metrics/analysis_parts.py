@@ -285,7 +285,7 @@ _BY_DEVICE = (
 
 
 def of_chosen(known: Shared, tables: Tables) -> Tables:
-    """Keep the rows of the chosen (process, ordinal) pairs and of their GPUs, renumbered."""
+    """Keep the rows of the chosen processes, their ordinals and their GPUs, these renumbered."""
     if not known.partial:
         return tables
     lanes = set(identify(known.chosen).lanes)
@@ -303,7 +303,12 @@ def of_chosen(known: Shared, tables: Tables) -> Tables:
         table = table.take(np.isin(table[column], used))
         columns = {**table.columns, column: place[table[column]]}
         kept[name] = Table.make(table.schema, columns)
-    return tables | kept
+    recorded = [
+        distinct(each["process_id"]) for each in (known.chosen.api_calls, known.chosen.on_core)
+    ]
+    threads = tables["host_threads"]
+    mine = np.isin(threads["process_id"], np.concatenate(recorded))
+    return tables | kept | {"host_threads": threads.take(mine)}
 
 
 def _lanes(table: Table) -> list[Lane]:

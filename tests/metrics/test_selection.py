@@ -75,3 +75,11 @@ def test_the_whole_of_a_trace_is_not_changed_by_looking_at_a_part() -> None:
     trace = two_processes()
     ks.analyze(trace, processes=[1], between=(95, 105))
     assert len(trace.kernels) == 2
+
+
+def test_threads_of_the_host_are_those_of_the_chosen_processes() -> None:
+    trace = two_processes()
+
+    assert ks.analyze(trace).host_threads.values("process_id") == [1, 2]
+    assert ks.analyze(trace, processes=[2]).host_threads.values("process_id") == [2]
+    assert ks.analyze(trace, devices=[1]).host_threads.values("process_id") == [1, 2]
