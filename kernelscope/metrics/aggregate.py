@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kernelscope.metrics.intervals import sums_by
 from kernelscope.metrics.results import QUANTILES
-from kernelscope.metrics.window import Window, clipped_durations, starts_inside
+from kernelscope.metrics.window import Times, Window, clipped_durations, starts_inside
 from kernelscope.schema import TableSchema
 from kernelscope.trace import Array, Categorical, ColumnData, Table, missing_value
 
@@ -24,13 +24,13 @@ _MISSING = np.int64(missing_value(np.dtype(np.int64)))
 
 
 def durations_by_group(
-    events: Table, window: Window, groups: Array, group_count: int, counter: str
+    events: Times, window: Window, groups: Array, group_count: int, counter: str
 ) -> dict[str, Array]:
     """Summarise durations by group, as the duration columns of the result tables.
 
     Parameters
     ----------
-    events : Table
+    events : Table or LaunchCalls
         Events with ``start_ns`` and ``end_ns``.
     window : Window
         Totals are clipped to it; everything else is over the events that start in it.
@@ -96,9 +96,9 @@ def statistics_by_group(values: Int64s, groups: Array, group_count: int) -> dict
     return _statistics(ordered, first, counts)
 
 
-def _holds_all(events: Table, window: Window) -> bool:
+def _holds_all(events: Times, window: Window) -> bool:
     return bool(
-        len(events)
+        len(events["start_ns"])
         and events["start_ns"].min() >= window.start_ns
         and events["end_ns"].max() <= window.end_ns
     )
@@ -112,7 +112,7 @@ def _sorted_by_group(
     They are sorted as int32 where they fit, with the group before them: half the memory, and
     half the time.
     """
-    counts = _sizes(groups, group_count)
+    counts = sizes(groups, group_count)
     first = np.cumsum(counts) - counts
     if not len(durations):
         return durations, first, counts
@@ -124,16 +124,15 @@ def _sorted_by_group(
     dtype = np.int32 if width <= 31 else np.int64
     if not several:
         return np.sort(durations.astype(dtype, copy=False)), first, counts
-    keys = groups.astype(dtype)
-    keys <<= bits
+    keys: npt.NDArray[Any] = np.left_shift(groups, bits, dtype=dtype)
     np.bitwise_or(keys, durations, out=keys, casting="unsafe")
     keys.sort()
-    keys &= (1 << bits) - 1
+    np.bitwise_and(keys, (1 << bits) - 1, out=keys)
     return keys, first, counts
 
 
-def _sizes(groups: Array, group_count: int) -> Int64s:
-    """Return how many rows each group has."""
+def sizes(groups: Array, group_count: int) -> Int64s:
+    """Return how many rows each group has, shape (group_count,)."""
     if groups.strides == (0,) and len(groups):  # one group, broadcast to all rows
         counts = np.zeros(group_count, dtype=np.int64)
         counts[groups[0]] = len(groups)
