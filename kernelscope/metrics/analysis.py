@@ -176,6 +176,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     tables |= parts.launch_tables(known)
     tables |= parts.host_tables(known, steps)
     explained = parts.explained_idle(known)
+    tables["launch_stretches"] = parts.stretch_table(known, explained)
     tables |= parts.idle_tables(known, explained, steps)
     tables["checks"] = stacked(
         parts.device_checks(known, explained, tables),

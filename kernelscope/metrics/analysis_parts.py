@@ -166,9 +166,6 @@ def launch_tables(known: Shared) -> Tables:
     tables = launch_figures(trace, window, calls)
     tables["queue_depth"] = queue_depth(trace, window, calls=calls)
     del calls  # as large as the trace
-    tables["launch_stretches"] = launch_stretches(
-        known.trace, window, launches=known.launches, measured=measured
-    )
     copying = copy_calls(trace, known.chosen_launches)
     tables["transfers"] = transfers(trace, window, measured=measured, calls=copying)
     tables["migrations"] = migrations(trace, window, measured=measured)
@@ -201,6 +198,17 @@ def explained_idle(known: Shared) -> IdleTime:
         launches=known.launches,
         waits=known.waits,
         communication=known.measured.communication,
+    )
+
+
+def stretch_table(known: Shared, explained: IdleTime) -> Table:
+    """Return when devices waited for launches longer than they worked."""
+    return launch_stretches(
+        known.trace,
+        known.window,
+        launches=known.launches,
+        measured=known.measured,
+        pauses=explained.gaps,
     )
 
 
