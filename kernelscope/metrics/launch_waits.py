@@ -41,7 +41,7 @@ from kernelscope.metrics.intervals import (
 )
 from kernelscope.metrics.launch_calls import executions_by_call, first_starts, unclear
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
-from kernelscope.metrics.window import whole
+from kernelscope.metrics.window import covers, whole
 from kernelscope.trace import Array, Table, Trace, distinct, is_missing
 
 Bools = npt.NDArray[np.bool_]
@@ -122,11 +122,7 @@ def launch_waits(
     list of Waits
         One for each row of ``devices``, over the whole trace.
     """
-    everything = whole(trace)
-    if measured is None or not (
-        measured.window.start_ns <= everything.start_ns
-        and everything.end_ns <= measured.window.end_ns
-    ):
+    if measured is None or not covers(measured.window, whole(trace)):
         measured = measure(trace)
     launches = launches or launch_times(trace)
     calls = launches.api_calls

@@ -54,6 +54,11 @@ def whole(trace: Trace) -> Window:
     return Window(start, end, "first to last CUDA activity")
 
 
+def covers(window: Window, other: Window) -> bool:
+    """Return whether all of `other` lies in `window`."""
+    return window.start_ns <= other.start_ns and other.end_ns <= window.end_ns
+
+
 def starts_inside(events: Times, window: Window) -> npt.NDArray[np.bool_]:
     """Return which events *start* in the window: those are counted there.
 
