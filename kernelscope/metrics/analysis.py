@@ -153,6 +153,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     window = chosen_window(chosen, marked, between, only, within)
     family = marked.family if marked.from_ranges else None
     attribution = attribute(chosen, family=family, launches=launches)
+    tables, notes = parts.range_tables(chosen, window, attribution)
     known = parts.shared(trace, chosen, window, launches, communication)
     steps = iterations(
         chosen,
@@ -165,7 +166,6 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         cross_check=cross_check,
         measured=None if known.partial else known.measured,
     )
-    tables, notes = parts.range_tables(chosen, window, attribution)
     talk, more = parts.communication_tables(known, attribution, ranks)
     del attribution  # as large as the trace
     tables |= talk | {"iterations": steps.rows}
