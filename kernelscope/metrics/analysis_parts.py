@@ -152,10 +152,9 @@ def communication_tables(
         ranks=ranks,
         communication=known.measured.communication,
     )
-    tables = {
-        "communication": communication(known.chosen, found=found),
-        "communication_by_device": communication_by_device(known.chosen, found=found),
-    }
+    by_kind = communication(known.chosen, found=found)
+    by_device = communication_by_device(known.chosen, found=found, by_kind=by_kind)
+    tables = {"communication": by_kind, "communication_by_device": by_device}
     return tables, communication_findings(found)
 
 

@@ -214,10 +214,7 @@ def _near(pieces: Pieces, few: Pieces) -> Pieces:
         return pieces
     first = np.searchsorted(pieces[1], few[0], side="right")
     last = np.searchsorted(pieces[0], few[1], side="left")
-    np.maximum(first[1:], last[:-1], out=first[1:])  # a piece may reach from one to the next
-    length = np.maximum(last - first, 0)
-    place = np.arange(int(length.sum()))
-    place += np.repeat(first - (np.cumsum(length) - length), length)
+    place = _places(first, last)
     return pieces[0][place], pieces[1][place]
 
 
@@ -263,6 +260,32 @@ def touches(
     first = np.searchsorted(ends_at, starts, side="right")  # the first piece that ends later
     begin = np.append(begins_at, np.iinfo(np.int64).max)
     return np.asarray(begin[first] < ends)
+
+
+def touching(
+    starts: npt.NDArray[Any], ends: npt.NDArray[Any], pieces: Pieces
+) -> npt.NDArray[np.intp]:
+    """Return the places, ascending, of the intervals of :func:`touches`.
+
+    Where starts and ends ascend, those near each of a few pieces are looked up, not all among
+    the pieces.
+    """
+    begins_at, ends_at = extended(pieces)
+    few = len(starts) >= _SIMILAR * len(begins_at)
+    if not (few and ascending(starts) and ascending(ends)):
+        return np.flatnonzero(touches(starts, ends, pieces))
+    first = np.searchsorted(ends, begins_at, side="right")
+    last = np.searchsorted(starts, ends_at, side="left")
+    return _places(first, last)
+
+
+def _places(first: npt.NDArray[np.intp], last: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return the places of the slices ``first[i]:last[i]``, which ascend, each place once."""
+    np.maximum(first[1:], last[:-1], out=first[1:])  # one may reach into the next
+    length = np.maximum(last - first, 0)
+    place = np.arange(int(length.sum()))
+    place += np.repeat(first - (np.cumsum(length) - length), length)
+    return place
 
 
 def time_at_least(starts: Int64s, ends: Int64s, level: int) -> int:
