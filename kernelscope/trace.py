@@ -225,6 +225,8 @@ class Table:
 
     def take(self, rows: Array) -> Table:
         """Return the table of the rows that a mask or an index array picks."""
+        if rows.dtype == np.bool_:  # a mask picks more slowly than places do
+            rows = np.flatnonzero(rows)
         return Table(
             self.schema,
             {
@@ -265,8 +267,7 @@ def _picked(array: Array, rows: Array) -> Array:
     """Return some rows; of a column that holds one value throughout, without making a copy."""
     if not len(array) or array.strides[0]:
         return _frozen(array[rows])
-    count = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
-    return np.broadcast_to(array[0], (count,))
+    return np.broadcast_to(array[0], rows.shape)
 
 
 def _frozen(array: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from kernelscope.metrics.intervals import sums_by
 from kernelscope.metrics.results import QUANTILES
-from kernelscope.metrics.window import Window, clipped_durations, starts_inside
+from kernelscope.metrics.window import Times, Window, clipped_durations, starts_inside
 from kernelscope.schema import TableSchema
 from kernelscope.trace import Array, Categorical, ColumnData, Table, missing_value
 
@@ -24,13 +24,13 @@ _MISSING = np.int64(missing_value(np.dtype(np.int64)))
 
 
 def durations_by_group(
-    events: Table, window: Window, groups: Array, group_count: int, counter: str
+    events: Times, window: Window, groups: Array, group_count: int, counter: str
 ) -> dict[str, Array]:
     """Summarise durations by group, as the duration columns of the result tables.
 
     Parameters
     ----------
-    events : Table
+    events : Table or LaunchCalls
         Events with ``start_ns`` and ``end_ns``.
     window : Window
         Totals are clipped to it; everything else is over the events that start in it.
@@ -88,14 +88,17 @@ def statistics_by_group(values: Int64s, groups: Array, group_count: int) -> dict
         How many groups there are.
     """
     low = min(int(values.min()), 0) if len(values) else 0
-    ordered, first, counts = _sorted_by_group(groups, values - low, group_count)
-    ordered += low
+    raised = values - low if low else values
+    ordered, first, counts = _sorted_by_group(groups, raised, group_count)
+    if low:
+        ordered = ordered.astype(np.int64)
+        ordered += low
     return _statistics(ordered, first, counts)
 
 
-def _holds_all(events: Table, window: Window) -> bool:
+def _holds_all(events: Times, window: Window) -> bool:
     return bool(
-        len(events)
+        len(events["start_ns"])
         and events["start_ns"].min() >= window.start_ns
         and events["end_ns"].max() <= window.end_ns
     )
@@ -103,33 +106,50 @@ def _holds_all(events: Table, window: Window) -> bool:
 
 def _sorted_by_group(
     groups: Array, durations: Int64s, group_count: int
-) -> tuple[Int64s, Int64s, Int64s]:
-    """Return durations in order of (group, duration), each group's first place, and its size."""
-    counts = np.bincount(groups, minlength=group_count).astype(np.int64)
+) -> tuple[Array, Int64s, Int64s]:
+    """Return durations in order of (group, duration), each group's first place, and its size.
+
+    They are sorted as int32 where they fit, with the group before them: half the memory, and
+    half the time.
+    """
+    counts = sizes(groups, group_count)
     first = np.cumsum(counts) - counts
     if not len(durations):
         return durations, first, counts
     bits = int(durations.max()).bit_length()
-    if bits + int(group_count).bit_length() <= 63:
-        keys = groups.astype(np.int64)
-        keys <<= bits
-        keys |= durations
-        keys.sort()
-        keys &= (1 << bits) - 1
-        return keys, first, counts
-    return durations[np.lexsort((durations, groups))], first, counts
+    several = np.count_nonzero(counts) > 1
+    width = bits + int(group_count).bit_length() if several else bits
+    if width > 63:
+        return durations[np.lexsort((durations, groups))], first, counts
+    dtype = np.int32 if width <= 31 else np.int64
+    if not several:
+        return np.sort(durations.astype(dtype, copy=False)), first, counts
+    keys: npt.NDArray[Any] = np.left_shift(groups, bits, dtype=dtype)
+    np.bitwise_or(keys, durations, out=keys, casting="unsafe")
+    keys.sort()
+    np.bitwise_and(keys, (1 << bits) - 1, out=keys)
+    return keys, first, counts
 
 
-def _sums(ordered: Int64s, first: Int64s, counts: Int64s) -> Int64s:
+def sizes(groups: Array, group_count: int) -> Int64s:
+    """Return how many rows each group has, shape (group_count,)."""
+    if groups.strides == (0,) and len(groups):  # one group, broadcast to all rows
+        counts = np.zeros(group_count, dtype=np.int64)
+        counts[groups[0]] = len(groups)
+        return counts
+    return np.bincount(groups, minlength=group_count).astype(np.int64, copy=False)
+
+
+def _sums(ordered: Array, first: Int64s, counts: Int64s) -> Int64s:
     """Return the sum of each group's run in `ordered`; empty groups sum to 0."""
     sums = np.zeros(len(counts), dtype=np.int64)
     full = counts > 0
     if full.any():
-        sums[full] = np.add.reduceat(ordered, first[full])
+        sums[full] = np.add.reduceat(ordered, first[full], dtype=np.int64)
     return sums
 
 
-def _statistics(ordered: Int64s, first: Int64s, counts: Int64s) -> dict[str, Array]:
+def _statistics(ordered: Array, first: Int64s, counts: Int64s) -> dict[str, Array]:
     full = counts > 0
     mean = np.full(len(counts), np.nan)
     mean[full] = _sums(ordered, first, counts)[full] / counts[full]
@@ -147,7 +167,7 @@ def _statistics(ordered: Int64s, first: Int64s, counts: Int64s) -> dict[str, Arr
     }
 
 
-def _quantile(ordered: Int64s, first: Int64s, counts: Int64s, q: float) -> npt.NDArray[np.float64]:
+def _quantile(ordered: Array, first: Int64s, counts: Int64s, q: float) -> npt.NDArray[np.float64]:
     """Return each group's quantile by linear interpolation at (n − 1)·q."""
     values = np.full(len(counts), np.nan)
     full = counts > 0
@@ -160,14 +180,17 @@ def _quantile(ordered: Int64s, first: Int64s, counts: Int64s, q: float) -> npt.N
 
 
 def _deviation(
-    ordered: Int64s, first: Int64s, counts: Int64s, mean: npt.NDArray[np.float64]
+    ordered: Array, first: Int64s, counts: Int64s, mean: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
     """Return sample deviations in two passes: squares of large durations would cancel."""
     deviation = np.full(len(counts), np.nan)
     full = counts > 0
     deviation[full] = 0.0
     if full.any():
-        apart = ordered - np.repeat(mean[full], counts[full])
+        centre = mean[full]
+        if len(centre) > 1:
+            centre = np.repeat(centre, counts[full])
+        apart = np.subtract(ordered, centre, out=centre if len(centre) == len(ordered) else None)
         np.square(apart, out=apart)
         squares = np.add.reduceat(apart, first[full])
         degrees = np.maximum(counts[full] - 1, 1)

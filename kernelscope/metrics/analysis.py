@@ -153,6 +153,8 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     window = chosen_window(chosen, marked, between, only, within)
     family = marked.family if marked.from_ranges else None
     attribution = attribute(chosen, family=family, launches=launches)
+    tables, notes = parts.range_tables(chosen, window, attribution)
+    known = parts.shared(trace, chosen, window, launches, communication)
     steps = iterations(
         chosen,
         window,
@@ -162,9 +164,8 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         batch_size=batch_size,
         ranks=ranks,
         cross_check=cross_check,
+        measured=None if known.partial else known.measured,
     )
-    tables, notes = parts.range_tables(chosen, window, attribution)
-    known = parts.shared(trace, chosen, window, launches, communication)
     talk, more = parts.communication_tables(known, attribution, ranks)
     del attribution  # as large as the trace
     tables |= talk | {"iterations": steps.rows}
@@ -176,6 +177,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     tables |= parts.launch_tables(known)
     tables |= parts.host_tables(known, steps)
     explained = parts.explained_idle(known)
+    tables["launch_stretches"] = parts.stretch_table(known, explained)
     tables |= parts.idle_tables(known, explained, steps)
     tables["checks"] = stacked(
         parts.device_checks(known, explained, tables),

@@ -32,9 +32,8 @@ from kernelscope.metrics.health import Finding
 from kernelscope.metrics.host_threads import cpu, host_threads
 from kernelscope.metrics.idle import IdleTime
 from kernelscope.metrics.iterations import Iterations
-from kernelscope.metrics.launch_calls import launch_calls
-from kernelscope.metrics.launch_latency import launch_totals, launches_by_kernel
-from kernelscope.metrics.launch_latency import launches as launches_by_call
+from kernelscope.metrics.launch_calls import find_launch_calls
+from kernelscope.metrics.launch_latency import launch_figures
 from kernelscope.metrics.launch_stretches import launch_stretches
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
 from kernelscope.metrics.overlap import host_and_devices, overlap
@@ -153,27 +152,19 @@ def communication_tables(
         ranks=ranks,
         communication=known.measured.communication,
     )
-    tables = {
-        "communication": communication(known.chosen, found=found),
-        "communication_by_device": communication_by_device(known.chosen, found=found),
-    }
+    by_kind = communication(known.chosen, found=found)
+    by_device = communication_by_device(known.chosen, found=found, by_kind=by_kind)
+    tables = {"communication": by_kind, "communication_by_device": by_device}
     return tables, communication_findings(found)
 
 
 def launch_tables(known: Shared) -> Tables:
     """Return how launches reached the devices, and whom copies held up."""
     trace, window, measured = known.chosen, known.window, known.measured
-    calls = launch_calls(trace, launches=known.chosen_launches)
-    tables = {
-        "launches": launches_by_call(trace, window, calls=calls),
-        "launches_by_kernel": launches_by_kernel(trace, window, calls=calls),
-        "launch_totals": launch_totals(trace, window, calls=calls),
-        "queue_depth": queue_depth(trace, window, calls=calls),
-    }
+    calls = find_launch_calls(trace, launches=known.chosen_launches)
+    tables = launch_figures(trace, window, calls)
+    tables["queue_depth"] = queue_depth(trace, window, calls=calls)
     del calls  # as large as the trace
-    tables["launch_stretches"] = launch_stretches(
-        known.trace, window, launches=known.launches, measured=measured
-    )
     copying = copy_calls(trace, known.chosen_launches)
     tables["transfers"] = transfers(trace, window, measured=measured, calls=copying)
     tables["migrations"] = migrations(trace, window, measured=measured)
@@ -206,6 +197,17 @@ def explained_idle(known: Shared) -> IdleTime:
         launches=known.launches,
         waits=known.waits,
         communication=known.measured.communication,
+    )
+
+
+def stretch_table(known: Shared, explained: IdleTime) -> Table:
+    """Return when devices waited for launches longer than they worked."""
+    return launch_stretches(
+        known.trace,
+        known.window,
+        launches=known.launches,
+        measured=known.measured,
+        pauses=explained.gaps,
     )
 
 

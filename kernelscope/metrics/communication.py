@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,7 +136,11 @@ def communication(
 
 
 def communication_by_device(
-    trace: Trace, window: Window | None = None, *, found: CommunicationTime | None = None
+    trace: Trace,
+    window: Window | None = None,
+    *,
+    found: CommunicationTime | None = None,
+    by_kind: Table | None = None,
 ) -> Table:
     """How much communication does each GPU of a process not hide behind compute?
 
@@ -144,18 +148,29 @@ def communication_by_device(
     ----------
     trace, window, found
         As :func:`communication` takes them.
+    by_kind : Table, optional
+        What :func:`communication` returned: where each device of a process has but one kind,
+        these are its figures.
     """
     time = found or measure_communication(trace, window)
     kernels, rows = time.trace.kernels, time.calls.rows
     if not len(rows):
         return Table.empty(COMMUNICATION_BY_DEVICE)
     codes, keys = grouped([widened(kernels[name][rows]) for name in ("process_id", "device_id")])
+    lanes = set() if by_kind is None else set(_lanes(by_kind))
+    if by_kind is not None and len(lanes) == len(by_kind) == len(keys[0]):
+        names = COMMUNICATION_BY_DEVICE.names
+        return Table.make(COMMUNICATION_BY_DEVICE, {n: by_kind.columns[n] for n in names})
     columns: dict[str, ColumnData] = {
         "process_id": keys[0],
         "device_id": keys[1],
         **_times(time, codes, (keys[0], keys[1])),
     }
     return _by_total(Table.make(COMMUNICATION_BY_DEVICE, columns))
+
+
+def _lanes(table: Table) -> Iterable[tuple[int, int]]:
+    return zip(table["process_id"].tolist(), table["device_id"].tolist(), strict=True)
 
 
 def _by_total(table: Table) -> Table:

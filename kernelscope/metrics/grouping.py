@@ -95,6 +95,12 @@ def grouped(columns: Sequence[Array]) -> tuple[Int32s, list[Array]]:
         codes, values = _number(columns[0])
         return codes, [values]
     low, span = zip(*map(_extent, columns), strict=True)
+    varying = [i for i, width in enumerate(span) if width > 1]
+    if len(varying) == 1:
+        codes, values = _number(columns[varying[0]])
+        parts = [np.broadcast_to(column[:1], values.shape) for column in columns]
+        parts[varying[0]] = values
+        return codes, parts
     total = 1
     for width in span:
         total *= width

@@ -24,13 +24,12 @@ from kernelscope.metrics.idle_results import (
     IDLE_PIECES,
 )
 from kernelscope.metrics.idle_segments import Segments
-from kernelscope.metrics.intervals import clip, sums_by
+from kernelscope.metrics.intervals import clip, latest, sums_by
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
-from kernelscope.metrics.runs import expanded
 from kernelscope.metrics.thread_states import Host
 from kernelscope.metrics.waiting import Waiting, waiting
 from kernelscope.metrics.window import Window, whole
-from kernelscope.trace import Categorical, Table, Trace, distinct, missing_value
+from kernelscope.trace import Array, Categorical, Table, Trace, distinct, missing_value
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
@@ -174,8 +173,9 @@ def _distinct_gaps(code: Int64s, gap: Int32s, size: int) -> Int64s:
     several = np.zeros(len(gap), dtype=np.bool_)
     np.equal(gap[1:], gap[:-1], out=several[1:])
     several[:-1] |= several[1:]
-    counts = np.bincount(code[~several], minlength=size)
-    both = distinct(gap[several].astype(np.int64) * size + code[several])
+    rows = np.flatnonzero(several)
+    counts = np.bincount(code, minlength=size) - np.bincount(code[rows], minlength=size)
+    both = distinct(gap[rows].astype(np.int64) * size + code[rows])
     return np.asarray(counts + np.bincount(both % size, minlength=size)).astype(np.int64)
 
 
@@ -291,14 +291,17 @@ def idle_by_iteration(explained: IdleTime, starts: Int64s, ends: Int64s) -> Tabl
         Under ``idle_results.IDLE_BY_ITERATION``: by iteration and device, longest first. Those
         of one iteration and device add up to the device's idle time within the period.
     """
-    pieces = explained.pieces
-    first = np.searchsorted(ends, pieces.start, side="right")
-    last = np.maximum(np.searchsorted(starts, pieces.end, side="left"), first)
-    which, iteration = expanded(first, last)
-    begin = np.maximum(pieces.start[which], starts[iteration])
-    length = np.minimum(pieces.end[which], ends[iteration]) - begin
-    device = explained.gaps.device[pieces.gap[which]]
-    codes, (number, of, label) = grouped((iteration, device, pieces.label[which]))
+    gaps = np.searchsorted(explained.gaps.device, np.arange(explained.devices + 1))
+    bounds = np.searchsorted(explained.pieces.gap, gaps).tolist()
+    none = np.empty(0, dtype=np.int64)
+    parts: list[tuple[Array, ...]] = [(none, none, none, none)]
+    for one, (low, high) in enumerate(pairwise(bounds)):
+        each = _in_periods(explained.pieces, slice(low, high), starts, ends)
+        parts.append((np.broadcast_to(np.int32(one), each[0].shape), *each))
+    device, iteration, labels, length = (
+        np.concatenate(each) for each in zip(*parts[len(parts) > 1 :], strict=True)
+    )
+    codes, (number, of, label) = grouped((iteration, device, labels))
     total = sums_by(codes, length, len(number))
     order = np.lexsort((-total, of, number))
     order = order[total[order] > 0]
@@ -310,6 +313,32 @@ def idle_by_iteration(explained: IdleTime, starts: Int64s, ends: Int64s) -> Tabl
             **_named(explained, label[order]),
             "total_ns": total[order],
         },
+    )
+
+
+def _in_periods(
+    pieces: Segments, some: slice, starts: Int64s, ends: Int64s
+) -> tuple[Int32s, Int32s, Int64s]:
+    """Return (period, label, time in it) of the pieces of one device, which follow one another.
+
+    Behind the pieces that begin in each period stand those that began before it and reach into
+    it, at most one a period.
+    """
+    start, end, label = pieces.start[some], pieces.end[some], pieces.label[some]
+    if not len(starts) or not len(start):
+        return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.int64)
+    low = int(np.searchsorted(start, starts[0]))
+    place = np.minimum(np.searchsorted(end, starts, side="right"), len(end) - 1)
+    into = np.flatnonzero((start[place] < starts) & (end[place] > starts))
+    place = place[into]
+    period = latest(starts, start[low:])
+    length = np.minimum(end[low:], ends[period])
+    length -= start[low:]
+    np.maximum(length, 0, out=length)  # what begins between two periods
+    return (
+        np.concatenate((period, into.astype(np.int32))),
+        np.concatenate((label[low:], label[place])),
+        np.concatenate((length, np.minimum(end[place], ends[into]) - starts[into])),
     )
 
 

@@ -12,6 +12,7 @@ in the profiler's own list of gaps. Measures and set operations do not see it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -80,9 +81,11 @@ def merge_ordered(starts: Int64s, ends: Int64s) -> Pieces:
     cuts = np.flatnonzero(starts[1:] > ends[:-1])
     if len(cuts) + 1 >= len(starts):
         return starts, ends
-    first = np.concatenate((np.zeros(1, dtype=np.intp), cuts + 1))
-    last = np.append(cuts, len(ends) - 1)
-    return starts[first], ends[last]
+    begin, end = (np.empty(len(cuts) + 1, dtype=each.dtype) for each in (starts, ends))
+    begin[0], end[-1] = starts[0], ends[-1]
+    np.take(starts[1:], cuts, out=begin[1:], mode="clip")  # else it takes a copy
+    np.take(ends, cuts, out=end[:-1], mode="clip")
+    return begin, end
 
 
 def union(starts: npt.NDArray[Any], ends: npt.NDArray[Any]) -> Pieces:
@@ -105,10 +108,14 @@ def unite(*sets: Pieces) -> Pieces:
     filled = [each for each in sets if len(each[0])]
     if len(filled) <= 1:
         return filled[0] if filled else NO_PIECES
-    # A stable sort merges runs that are sorted already, in linear time.
-    starts = np.sort(np.concatenate([s for s, _ in filled]), kind="stable")
-    ends = np.sort(np.concatenate([e for _, e in filled]), kind="stable")
-    return merge_ordered(starts, ends)
+    return merge_ordered(_merged(s for s, _ in filled), _merged(e for _, e in filled))
+
+
+def _merged(runs: Iterable[Int64s]) -> Int64s:
+    """Return several sorted runs as one: a stable sort merges them, in linear time."""
+    values = np.concatenate(list(runs))
+    values.sort(kind="stable")
+    return values
 
 
 def union_by_group(
@@ -185,7 +192,7 @@ def extended(pieces: Pieces) -> Pieces:
     """Return the pieces without those of no length."""
     starts, ends = pieces
     long = ends > starts
-    return pieces if bool(long.all()) else (starts[long], ends[long])
+    return pieces if bool(long.all()) else (starts.compress(long), ends.compress(long))
 
 
 def intersection(one: Pieces, other: Pieces) -> Pieces:
@@ -194,11 +201,10 @@ def intersection(one: Pieces, other: Pieces) -> Pieces:
         return NO_PIECES
     one, other = extended(one), extended(other)
     one, other = _near(one, other), _near(other, one)
-    starts = np.sort(np.concatenate((one[0], other[0])), kind="stable")
-    ends = np.sort(np.concatenate((one[1], other[1])), kind="stable")
+    starts, ends = _merged((one[0], other[0])), _merged((one[1], other[1]))
     # The second is open from the (i+1)-th start on, and the first to end does so at end i.
     begin, end = starts[1:], ends[:-1]
-    found = end > begin
+    found = np.flatnonzero(end > begin)  # a mask picks more slowly than places do
     return begin[found], end[found]
 
 
@@ -208,10 +214,7 @@ def _near(pieces: Pieces, few: Pieces) -> Pieces:
         return pieces
     first = np.searchsorted(pieces[1], few[0], side="right")
     last = np.searchsorted(pieces[0], few[1], side="left")
-    np.maximum(first[1:], last[:-1], out=first[1:])  # a piece may reach from one to the next
-    length = np.maximum(last - first, 0)
-    place = np.arange(int(length.sum()))
-    place += np.repeat(first - (np.cumsum(length) - length), length)
+    place = _places(first, last)
     return pieces[0][place], pieces[1][place]
 
 
@@ -244,9 +247,7 @@ def overlap(one: Pieces, other: Pieces) -> int:
     if not len(few[0]):
         return 0
     if len(many[0]) < _SIMILAR * len(few[0]):  # merging beats looking up
-        starts = np.sort(np.concatenate((one[0], other[0])), kind="stable")
-        ends = np.sort(np.concatenate((one[1], other[1])), kind="stable")
-        return time_at_least(starts, ends, 2)
+        return time_at_least(_merged((one[0], other[0])), _merged((one[1], other[1])), 2)
     before_start, before_end = np.split(covered_before(many, np.concatenate(few)), 2)
     return int((before_end - before_start).sum())
 
@@ -259,6 +260,32 @@ def touches(
     first = np.searchsorted(ends_at, starts, side="right")  # the first piece that ends later
     begin = np.append(begins_at, np.iinfo(np.int64).max)
     return np.asarray(begin[first] < ends)
+
+
+def touching(
+    starts: npt.NDArray[Any], ends: npt.NDArray[Any], pieces: Pieces
+) -> npt.NDArray[np.intp]:
+    """Return the places, ascending, of the intervals of :func:`touches`.
+
+    Where starts and ends ascend, those near each of a few pieces are looked up, not all among
+    the pieces.
+    """
+    begins_at, ends_at = extended(pieces)
+    few = len(starts) >= _SIMILAR * len(begins_at)
+    if not (few and ascending(starts) and ascending(ends)):
+        return np.flatnonzero(touches(starts, ends, pieces))
+    first = np.searchsorted(ends, begins_at, side="right")
+    last = np.searchsorted(starts, ends_at, side="left")
+    return _places(first, last)
+
+
+def _places(first: npt.NDArray[np.intp], last: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return the places of the slices ``first[i]:last[i]``, which ascend, each place once."""
+    np.maximum(first[1:], last[:-1], out=first[1:])  # one may reach into the next
+    length = np.maximum(last - first, 0)
+    place = np.arange(int(length.sum()))
+    place += np.repeat(first - (np.cumsum(length) - length), length)
+    return place
 
 
 def time_at_least(starts: Int64s, ends: Int64s, level: int) -> int:
@@ -394,4 +421,5 @@ def clip(
         return start, end, None
     kept = (start < high) & (end > low)
     kept |= (start == end) & (start >= low) & (start <= high)
-    return np.maximum(start[kept], low), np.minimum(end[kept], high), kept
+    start, end = start.compress(kept), end.compress(kept)
+    return np.maximum(start, low, out=start), np.minimum(end, high, out=end), kept

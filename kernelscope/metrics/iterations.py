@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelscope.metrics.device_time import DeviceTime
 from kernelscope.metrics.intervals import (
     Pieces,
     covered_before,
@@ -26,7 +27,7 @@ from kernelscope.metrics.kernel_sequence import agrees, repeating_unit
 from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids, launch_times
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
 from kernelscope.metrics.steady import figures
-from kernelscope.metrics.window import Window, whole
+from kernelscope.metrics.window import Window, covers, whole
 from kernelscope.trace import Categorical, ColumnData, Table, Trace, median
 
 Int64s = npt.NDArray[np.int64]
@@ -58,6 +59,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     cross_check: bool = False,
     marked: Marked | None = None,
     launches: LaunchTimes | None = None,
+    measured: DeviceTime | None = None,
 ) -> Iterations:
     """How long does each training iteration take, and what does the GPU do in it?
 
@@ -83,6 +85,9 @@ def iterations(  # noqa: PLR0913 - what the command line offers
         Result of :func:`mark_iterations`, where the caller has it already.
     launches : LaunchTimes, optional
         Of the same trace, likewise.
+    measured : DeviceTime, optional
+        What :func:`kernelscope.metrics.device_time.measure` found of the same trace; of use
+        where it is of the whole of it.
 
     Returns
     -------
@@ -106,7 +111,12 @@ def iterations(  # noqa: PLR0913 - what the command line offers
         return Iterations(_summary(marked, no_times()), Table.empty(ITERATIONS), marked)
     kept = _in_window(family, window, whole(trace))
     owners = owners or _owners(family, launches)
-    rows = _rows(trace, marked, family, launches, owners).take(kept)
+    if measured is None or not covers(measured.window, whole(trace)):
+        busy, kernels = _activity(trace, family)
+    else:
+        busy, kernels = _accounts(measured, family)
+    columns = _device_columns(family, busy, kernels) | _attributed(trace, family, owners)
+    rows = _rows(trace, marked, family, launches, columns).take(kept)
     check = _sequence_check(trace, family, launches) if cross_check and marked.from_ranges else None
     # Samples per *unit* of the kernel sequence are not known: it may be a layer.
     known = batch_size is not None and marked.from_ranges
@@ -133,22 +143,17 @@ def _rows(
     marked: Marked,
     family: IterationFamily,
     launches: LaunchTimes,
-    owners: tuple[Int32s, Int32s],
+    columns: dict[str, ColumnData],
 ) -> Table:
+    """Return a row per iteration, with the columns of what the device did beside the host's."""
     count = len(family.starts)
     period = family.ends - family.starts
-    kernels, copies = (_activity(table, family) for table in (trace.kernels, trace.copies))
-    if len(trace.graphs):
-        kernels = unite(kernels, _activity(trace.graphs, family))
-    columns: dict[str, ColumnData] = {
+    columns = columns | {
         "index": np.arange(count, dtype=np.int64),
         "start_ns": family.starts,
         "period_ns": period,
-        "busy_in_window_ns": _inside(unite(kernels, copies), family),
-        "kernel_in_window_ns": _inside(kernels, family),
         "launches": _launches(family, launches),
         "state": Categorical(marked.state, STATES),
-        **_attributed(trace, family, owners),
     }
     if marked.from_ranges:
         names = trace.ranges.categories("name")
@@ -160,6 +165,15 @@ def _rows(
             "outside_ns": period - span,
         }
     return Table.make(ITERATIONS, columns)
+
+
+def _device_columns(
+    family: IterationFamily, busy: Pieces, kernels: Pieces
+) -> dict[str, ColumnData]:
+    return {
+        "busy_in_window_ns": _inside(busy, family),
+        "kernel_in_window_ns": _inside(kernels, family),
+    }
 
 
 def _owners(family: IterationFamily, launches: LaunchTimes) -> tuple[Int32s, Int32s]:
@@ -183,8 +197,22 @@ def _iteration_at(family: IterationFamily, at: Int64s, of_process: Int64s) -> In
     return np.where(inside, place, -1).astype(np.int32)
 
 
-def _activity(table: Table, family: IterationFamily) -> Pieces:
-    """Return when any device of the family's process worked for it."""
+def _accounts(measured: DeviceTime, family: IterationFamily) -> tuple[Pieces, Pieces]:
+    """Return when any device of the family's process worked for it, and on kernels."""
+    lanes = zip(measured.identity.lanes, measured.lanes, strict=True)
+    own = [account for (process, _), account in lanes if process == family.process_id]
+    return unite(*(each.busy for each in own)), unite(*(each.kernels for each in own))
+
+
+def _activity(trace: Trace, family: IterationFamily) -> tuple[Pieces, Pieces]:
+    """Return the same of a trace that was not measured, or not as a whole."""
+    kernels, copies = (_of_process(table, family) for table in (trace.kernels, trace.copies))
+    if len(trace.graphs):
+        kernels = unite(kernels, _of_process(trace.graphs, family))
+    return unite(kernels, copies), kernels
+
+
+def _of_process(table: Table, family: IterationFamily) -> Pieces:
     process = UNKNOWN if family.process_id is None else family.process_id
     mine = ids(table["process_id"]) == process
     kinds = table.categories("kind") if "kind" in table.schema.names else ()

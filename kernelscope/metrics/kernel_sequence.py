@@ -151,6 +151,8 @@ def _symbols(kernels: Table, rows: npt.NDArray[np.intp]) -> UInt64s:
     """Return a hash of name, grid and block of each kernel."""
     symbol = np.zeros(len(rows), dtype=np.uint64)
     for name in _COLUMNS:
+        if kernels[name].strides == (0,):  # one value, broadcast to all rows
+            continue
         symbol += kernels[name][rows].astype(np.int64).view(np.uint64)
         symbol *= _MULTIPLIER
         symbol ^= symbol >> np.uint64(29)

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from kernelscope.metrics import launch_results as results
 from kernelscope.metrics.device_time import DeviceTime
-from kernelscope.metrics.intervals import Int64s, covered_before
+from kernelscope.metrics.idle_gaps import IdleGaps
+from kernelscope.metrics.intervals import NO_PIECES, Int64s, covered_before
 from kernelscope.metrics.launch_times import LaunchTimes
 from kernelscope.metrics.launch_waits import Waits, launch_waits
 from kernelscope.metrics.runs import running_total
@@ -43,6 +44,7 @@ def launch_stretches(
     *,
     launches: LaunchTimes | None = None,
     measured: DeviceTime | None = None,
+    pauses: IdleGaps | None = None,
 ) -> Table:
     """When did a device wait for the host's launches longer than it worked?
 
@@ -54,7 +56,7 @@ def launch_stretches(
         All processes: what another one does on a device is not idle time.
     window : Window, optional
         Where to look; by default all of it.
-    launches, measured
+    launches, measured, pauses
         As :func:`kernelscope.metrics.launch_waits.launch_waits` takes them.
 
     Returns
@@ -66,7 +68,7 @@ def launch_stretches(
     if trace.capture.serialised is not None:
         return Table.empty(results.LAUNCH_STRETCHES)
     window = window or whole(trace)
-    waits = launch_waits(trace, launches=launches, measured=measured)
+    waits = launch_waits(trace, launches=launches, measured=measured, pauses=pauses)
     tables = [_rows(device, each, window) for device, each in enumerate(waits)]
     columns = {
         column.name: np.concatenate([table[column.name] for table in tables])
@@ -81,9 +83,9 @@ def stretches(waits: Waits) -> tuple[Int64s, Int64s]:
     """Return the first and the last piece of each stretch, shape (s,) both."""
     start, end = waits.pieces
     limited = _limited(waits)
+    if np.count_nonzero(limited) < FEWEST_PIECES:
+        return NO_PIECES
     first, last = _runs(limited)
-    if not len(first):
-        return first, last
     surplus = running_total(np.where(limited, waits.wait - (end - start), 0))
     surplus = surplus[last + 1] - surplus[first]
     pause = end[first[1:] - 1] - end[last[:-1]]
@@ -112,12 +114,15 @@ def _runs(flags: npt.NDArray[np.bool_]) -> tuple[Int64s, Int64s]:
 
 def _rows(device: int, waits: Waits, window: Window) -> dict[str, Int64s]:
     first, last = stretches(waits)
+    if not len(first):
+        return {column.name: first for column in results.LAUNCH_STRETCHES.columns}
     start = np.maximum(waits.pieces[1][first - 1], window.start_ns)
     end = np.minimum(waits.pieces[1][last], window.end_ns)
     seen = start < end
     start, end = start[seen], end[seen]
     busy = covered_before(waits.pieces, end) - covered_before(waits.pieces, start)
-    begun = [np.searchsorted(waits.begun, times) for times in (start, end)]
+    all_begun = waits.begun()
+    begun = [np.searchsorted(all_begun, times) for times in (start, end)]
     limited = waits.pieces[0][_limited(waits)]
     waited = [np.searchsorted(limited, times) for times in (start, end)]
     return {

@@ -16,14 +16,17 @@ Time inside a row of ``overheads`` of A's process is the profiler's, and no wait
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.device_identity import Identity, lane_of, lanes_of, on_device
 from kernelscope.metrics.device_time import DeviceTime, measure
+from kernelscope.metrics.idle_gaps import LEADING, TRAILING, IdleGaps, column_of
 from kernelscope.metrics.intervals import (
     NO_PIECES,
     Int64s,
@@ -38,7 +41,7 @@ from kernelscope.metrics.intervals import (
 )
 from kernelscope.metrics.launch_calls import executions_by_call, first_starts, unclear
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
-from kernelscope.metrics.window import whole
+from kernelscope.metrics.window import covers, whole
 from kernelscope.trace import Array, Table, Trace, distinct, is_missing
 
 Bools = npt.NDArray[np.bool_]
@@ -61,8 +64,8 @@ class Waits:
         Time waited in the gap before each piece, in ns; 0 for the first.
     waiting : Pieces
         That time.
-    begun : ndarray of int64, shape (e,)
-        When its kernels and whole graphs start, sorted.
+    begun : callable
+        Returns when its kernels and whole graphs start, sorted, shape (e,).
     kernel : ndarray of int32, shape (k,)
         The row of the kernel that begins each piece; −1 where something else does.
     """
@@ -70,7 +73,7 @@ class Waits:
     pieces: Pieces
     wait: Int64s
     waiting: Pieces
-    begun: Int64s
+    begun: Callable[[], Int64s]
     kernel: Int32s
 
 
@@ -93,7 +96,11 @@ class _Beginners:
 
 
 def launch_waits(
-    trace: Trace, *, launches: LaunchTimes | None = None, measured: DeviceTime | None = None
+    trace: Trace,
+    *,
+    launches: LaunchTimes | None = None,
+    measured: DeviceTime | None = None,
+    pauses: IdleGaps | None = None,
 ) -> list[Waits]:
     """How long did each device wait for launches?
 
@@ -106,17 +113,16 @@ def launch_waits(
     measured : DeviceTime, optional
         What :func:`kernelscope.metrics.device_time.measure` found in it; measured again where
         that is of a part of the trace only.
+    pauses : IdleGaps, optional
+        What :func:`kernelscope.metrics.idle_gaps.idle_gaps` found in it: the activity that ends
+        each is the one that begins the next piece.
 
     Returns
     -------
     list of Waits
         One for each row of ``devices``, over the whole trace.
     """
-    everything = whole(trace)
-    if measured is None or not (
-        measured.window.start_ns <= everything.start_ns
-        and everything.end_ns <= measured.window.end_ns
-    ):
+    if measured is None or not covers(measured.window, whole(trace)):
         measured = measure(trace)
     launches = launches or launch_times(trace)
     calls = launches.api_calls
@@ -129,9 +135,21 @@ def launch_waits(
             (trace.graphs, launches.call_of_graph),
         )
     ]
+    if pauses is None or _of_peers(trace.copies):
+        begin = [
+            _beginners(_of_device(work, device), account.busy[0])
+            for device, account in enumerate(measured.devices)
+        ]
+    else:
+        begin = _that_end(trace, pauses, len(measured.devices))
     return [
-        _waits(trace, calls, first, _of_device(work, device), account.busy)
-        for device, account in enumerate(measured.devices)
+        Waits(
+            account.busy,
+            *_waits(trace, calls, first, who, account.busy),
+            partial(_begun, trace, work, device),
+            who.kernel,
+        )
+        for device, (who, account) in enumerate(zip(begin, measured.devices, strict=True))
     ]
 
 
@@ -176,24 +194,67 @@ def _of_device(work: Sequence[_Work], device: int) -> list[tuple[_Work, Rows]]:
     return [(each, np.flatnonzero(each.device == device)) for each in work]
 
 
-def _waits(
-    trace: Trace, calls: Table, first: Int64s, work: list[tuple[_Work, Rows]], busy: Pieces
-) -> Waits:
-    who = _beginners(work, busy[0])
-    waits = np.zeros(len(busy[0]), dtype=np.bool_)
-    known = np.flatnonzero(who.call[1:] >= 0) + 1
-    call, begin, gap = who.call[known], busy[0][known], busy[1][known - 1]
-    waits[known] = (
-        (gap - calls["end_ns"][call] < LATENCY_NS)
-        & (first[call] >= begin)  # NEVER, the latest of times, for a copy that is no graph node
-        & ~unclear(begin, calls["start_ns"][call])
+def _begun(trace: Trace, work: Sequence[_Work], device: int) -> Int64s:
+    """Return when the kernels and whole graphs of a device start, sorted."""
+    begun = [
+        each.table["start_ns"][rows]
+        for each, rows in _of_device(work, device)
+        if each.table is not trace.copies
+    ]
+    return ordered(np.concatenate([no_times(), *begun]))
+
+
+def _of_peers(copies: Table) -> bool:
+    """Return whether any copy occupies a device beside the one that issued it.
+
+    It ends pauses of either, but begins no piece that waits for a launch on the far one.
+    """
+    return any(
+        bool((~is_missing(copies[name]) & (copies[name] != copies["device_id"])).any())
+        for name in ("src_device_id", "dst_device_id")
     )
+
+
+def _that_end(trace: Trace, pauses: IdleGaps, devices: int) -> list[_Beginners]:
+    """Return what begins the pieces of each device: what ends the pauses between them.
+
+    Nothing is said of the first piece, which no pause precedes.
+    """
+    found = []
+    bounds = np.searchsorted(pauses.device, np.arange(devices + 1)).tolist()
+    for low, high in pairwise(bounds):
+        some = slice(
+            low + bool(low < high and pauses.place[low] == LEADING),
+            high - bool(low < high and pauses.place[high - 1] == TRAILING),
+        )
+        activity = pauses.deciding[some]
+        process = column_of(trace, "process_id", activity) if len(trace.overheads) else no_times()
+        kernel = np.where(activity < len(trace.kernels), activity, np.int32(-1))
+        call = np.append(np.int32(-1), pauses.call[some])
+        found.append(_Beginners(np.append(0, process), call, np.append(np.int32(-1), kernel)))
+    return found
+
+
+def _waits(
+    trace: Trace, calls: Table, first: Int64s, who: _Beginners, busy: Pieces
+) -> tuple[Int64s, Pieces]:
+    """Return how long each piece was waited for, and when."""
     idle = gaps(busy)
-    waiting = _without_profiler(trace.overheads, idle, waits[1:], who.process[1:])
+    begin, call = idle[1], who.call[1:]
+    waits = np.zeros(len(begin), dtype=np.bool_)
+    if len(calls):
+        waits = idle[0] - calls["end_ns"][call] < LATENCY_NS  # −1 reads any
+        waits &= call >= 0
+        # NEVER, the latest of times, for a copy that is no graph node
+        waits &= first[call] >= begin
+        waits &= ~unclear(begin, calls["start_ns"][call])
+    waiting = _without_profiler(trace.overheads, idle, waits, who.process[1:])
     wait = np.zeros(len(busy[0]), dtype=np.int64)
-    wait[1:] = covered_before(waiting, idle[1]) - covered_before(waiting, idle[0])
-    begun = [each.table["start_ns"][rows] for each, rows in work if each.table is not trace.copies]
-    return Waits(busy, wait, waiting, ordered(np.concatenate([no_times(), *begun])), who.kernel)
+    if len(trace.overheads):
+        wait[1:] = covered_before(waiting, idle[1]) - covered_before(waiting, idle[0])
+    else:
+        np.subtract(idle[1], idle[0], out=wait[1:], where=waits)
+    return wait, waiting
 
 
 def _beginners(work: list[tuple[_Work, Rows]], starts: Int64s) -> _Beginners:

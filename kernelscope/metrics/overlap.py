@@ -12,8 +12,7 @@ from kernelscope.metrics import overlap_results as results
 from kernelscope.metrics.device_identity import integers, texts
 from kernelscope.metrics.device_time import DeviceTime, measure
 from kernelscope.metrics.host_time import HostActivity, ProcessTime, host_activity
-from kernelscope.metrics.intervals import Pieces, total
-from kernelscope.metrics.intervals import overlap as time_in_both
+from kernelscope.metrics.intervals import Pieces, intersection, total
 from kernelscope.metrics.launch_times import LaunchTimes
 from kernelscope.metrics.overlap_results import BOUNDS, STATES, WAIT_NAMES
 from kernelscope.metrics.waiting import Waiting
@@ -43,6 +42,8 @@ class Lane:
         What its driving threads did; None where that is not known.
     reason : str or None
         Why it is not.
+    both, both_high : Pieces or None
+        When `gpu` and ``host.busy``, or ``host.high``, overlap; None where the one is not known.
     """
 
     process_id: int | None
@@ -50,6 +51,8 @@ class Lane:
     gpu: Pieces
     host: ProcessTime | None
     reason: str | None
+    both: Pieces | None = None
+    both_high: Pieces | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,12 +90,22 @@ def host_and_devices(
     host = host_activity(trace, window, launches=launches, waits=waits)
     serialised = trace.capture.serialised
     lanes = [
-        Lane(process, device, account.busy, host.processes.get(process), _reason(host, process))
+        _lane(process, device, account.busy, host)
         if serialised is None
         else Lane(process, device, account.busy, None, serialised)
         for (process, device), account in zip(time.identity.lanes, time.lanes, strict=True)
     ]
     return HostAndDevices(window, host, tuple(lanes))
+
+
+def _lane(process: int | None, device: int, gpu: Pieces, host: HostActivity) -> Lane:
+    """Return what a process did on a device, and the host for it."""
+    own = host.processes.get(process)
+    both, high = (
+        None if pieces is None else intersection(gpu, pieces)
+        for pieces in ((own.busy, own.high) if own else (None, None))
+    )
+    return Lane(process, device, gpu, own, _reason(host, process), both, high)
 
 
 def _reason(host: HostActivity, process: int | None) -> str | None:
@@ -153,10 +166,12 @@ def _times(lane: Lane, window_ns: int) -> dict[str, int]:
     if lane.host is None:
         return {}
     found: dict[str, int] = {}
-    for names, cpu in ((STATES, lane.host.busy), (BOUNDS, lane.host.high)):
-        if cpu is not None:
-            both = time_in_both(lane.gpu, cpu)
-            lengths = four(total(lane.gpu), total(cpu), both, window_ns)
+    for names, cpu, both in (
+        (STATES, lane.host.busy, lane.both),
+        (BOUNDS, lane.host.high, lane.both_high),
+    ):
+        if cpu is not None and both is not None:
+            lengths = four(total(lane.gpu), total(cpu), total(both), window_ns)
             found |= dict(zip(names, lengths, strict=True))
     return found
 

@@ -15,7 +15,6 @@ from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.intervals import (
     Pieces,
     covered_before,
-    intersection,
     sums_by,
     union_by_group,
 )
@@ -190,10 +189,13 @@ def _states(lane: Lane, start: Int64s, end: Int64s) -> dict[str, Int64s]:
         return {}
     found: dict[str, Int64s] = {}
     gpu = _within(lane.gpu, start, end)
-    for names, pieces in ((STATES, lane.host.busy), (BOUNDS, lane.host.high)):
-        if pieces is not None:
-            both = _within(intersection(lane.gpu, pieces), start, end)
-            lengths = four(gpu, _within(pieces, start, end), both, end - start)
+    for names, pieces, both in (
+        (STATES, lane.host.busy, lane.both),
+        (BOUNDS, lane.host.high, lane.both_high),
+    ):
+        if pieces is not None and both is not None:
+            cpu, together = (_within(each, start, end) for each in (pieces, both))
+            lengths = four(gpu, cpu, together, end - start)
             found |= {f"{name}_ns": ns for name, ns in zip(names, lengths, strict=True)}
     return found
 
@@ -202,7 +204,8 @@ def _within(pieces: Pieces, start: Int64s, end: Int64s) -> Int64s:
     """Return how much of `pieces` lies inside each interval."""
     if not len(pieces[0]):
         return np.zeros(len(start), dtype=np.int64)
-    return covered_before(pieces, end) - covered_before(pieces, start)
+    before = covered_before(pieces, np.concatenate((start, end)))
+    return np.asarray(before[len(start) :] - before[: len(start)])
 
 
 def _whose(lane: Lane, rows: int) -> dict[str, ColumnData]:

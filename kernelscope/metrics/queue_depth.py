@@ -13,14 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelscope.metrics import launch_results as results
-from kernelscope.metrics.device_identity import Lane, integers, lane_of, lanes_of
-from kernelscope.metrics.grouping import Rows
-from kernelscope.metrics.intervals import Int64s, clip, ordered, sums_by
-from kernelscope.metrics.launch_calls import launch_calls
+from kernelscope.metrics.device_identity import Lane, integers, lane_of
+from kernelscope.metrics.grouping import Rows, group
+from kernelscope.metrics.intervals import Int64s, Pieces, clip, ordered, time_at_least
+from kernelscope.metrics.launch_calls import MISSING, LaunchColumns, find_launch_calls
 from kernelscope.metrics.window import Window, starts_inside, whole
-from kernelscope.trace import ColumnData, Table, Trace, is_missing
-
-_LEAST = np.array([least for _, least in results.DEPTHS], dtype=np.int64)
+from kernelscope.trace import ColumnData, Table, Trace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +37,9 @@ class Steps:
     depth: Int64s
 
 
-def queue_depth(trace: Trace, window: Window | None = None, *, calls: Table | None = None) -> Table:
+def queue_depth(
+    trace: Trace, window: Window | None = None, *, calls: LaunchColumns | None = None
+) -> Table:
     """How many launches does the host keep ahead of the device?
 
     Parameters
@@ -49,8 +49,9 @@ def queue_depth(trace: Trace, window: Window | None = None, *, calls: Table | No
     window : Window, optional
         Where to look; by default all of it. Launches that were in the queue when it began are
         in it.
-    calls : Table, optional
-        What :func:`kernelscope.metrics.launch_calls.launch_calls` returned of the whole trace.
+    calls : LaunchCalls or Table, optional
+        What :func:`kernelscope.metrics.launch_calls.find_launch_calls` or ``launch_calls``
+        returned of the whole trace.
 
     Returns
     -------
@@ -60,19 +61,20 @@ def queue_depth(trace: Trace, window: Window | None = None, *, calls: Table | No
         first execution.
     """
     window = window or whole(trace)
-    calls = launch_calls(trace) if calls is None else calls
+    calls = find_launch_calls(trace) if calls is None else calls
     counted = starts_inside(calls, window)
     lanes, rows = _lanes(calls)
-    steps = [_steps(calls, part, window) for part in rows]
-    spent = np.array([_time_by_class(each) for each in steps], dtype=np.int64).T
-    unknown = is_missing(calls["latency_ns"]) & counted
+    ordered_times = [_in_queue(calls, part, window) for part in rows]
+    spent = np.array([_time_by_class(*each, window) for each in ordered_times], dtype=np.int64).T
+    unknown = calls["latency_ns"] == MISSING
+    unknown &= counted
     length = window.duration_ns
     columns: dict[str, ColumnData] = {
         "process_id": integers(lane[0] for lane in lanes),
         "device_id": integers(lane[1] for lane in lanes),
         "launches": integers(int(np.count_nonzero(counted[part])) for part in rows),
-        "mean": np.array([_area(each) / length if length else np.nan for each in steps]),
-        "max": integers(int(each.depth.max(initial=0)) for each in steps),
+        "mean": np.array([_area(*each) / length if length else np.nan for each in ordered_times]),
+        "max": integers(_deepest(*each) for each in ordered_times),
         "unknown": integers(int(np.count_nonzero(unknown[part])) for part in rows),
     }
     if lanes:
@@ -83,7 +85,7 @@ def queue_depth(trace: Trace, window: Window | None = None, *, calls: Table | No
 
 
 def queue_depth_steps(
-    trace: Trace, window: Window | None = None, *, calls: Table | None = None
+    trace: Trace, window: Window | None = None, *, calls: LaunchColumns | None = None
 ) -> Table:
     """How does the number of launches ahead of the device change over time?
 
@@ -99,9 +101,9 @@ def queue_depth_steps(
         where the depth changes.
     """
     window = window or whole(trace)
-    calls = launch_calls(trace) if calls is None else calls
+    calls = find_launch_calls(trace) if calls is None else calls
     lanes, rows = _lanes(calls)
-    steps = [_steps(calls, part, window) for part in rows]
+    steps = [steps_of(*_in_queue(calls, part, window), window) for part in rows]
     if not steps:
         return Table.empty(results.QUEUE_DEPTH_STEPS)
     lengths = [len(each.depth) for each in steps]
@@ -117,19 +119,22 @@ def queue_depth_steps(
     )
 
 
-def _lanes(calls: Table) -> tuple[list[Lane], list[Rows]]:
-    groups = lanes_of(calls)
+def _lanes(calls: LaunchColumns) -> tuple[list[Lane], list[Rows]]:
+    groups = group(calls["process_id"], calls["device_id"])
     return [lane_of(key) for key in groups.keys], groups.rows()
 
 
-def _steps(calls: Table, rows: Rows, window: Window) -> Steps:
-    """Return the depth of one process and device over the window."""
+def _in_queue(calls: LaunchColumns, rows: Rows, window: Window) -> Pieces:
+    """Return when launches of one process and device came into the queue, and left it.
+
+    Both are sorted on their own, and cut to the window.
+    """
     start, end = calls["start_ns"][rows], calls["first_start_ns"][rows]
     waiting = end > start  # where the clocks disagree, the end is the earlier of the two
     if not waiting.all():
         start, end = start[waiting], end[waiting]
     start, end, _ = clip(start, end, window.start_ns, window.end_ns)
-    return steps_of(ordered(start), ordered(end), window)
+    return ordered(start), ordered(end)
 
 
 def steps_of(starts: Int64s, ends: Int64s, window: Window) -> Steps:
@@ -162,12 +167,29 @@ def steps_of(starts: Int64s, ends: Int64s, window: Window) -> Steps:
     return Steps(np.append(times[new], high), depth[new])
 
 
-def _time_by_class(steps: Steps) -> Int64s:
+def _time_by_class(starts: Int64s, ends: Int64s, window: Window) -> Int64s:
     """Return the time that each class of ``launch_results.DEPTHS`` holds."""
-    classes = np.searchsorted(_LEAST, steps.depth, side="right") - 1
-    return sums_by(classes, np.diff(steps.times), len(_LEAST))
+    at_least = [time_at_least(starts, ends, least) for _, least in results.DEPTHS[1:]]
+    return -np.diff([window.duration_ns, *at_least, 0])
 
 
-def _area(steps: Steps) -> int:
+def _area(starts: Int64s, ends: Int64s) -> int:
     """Return Σ depth · ns."""
-    return int((steps.depth * np.diff(steps.times)).sum())
+    return int((ends - starts).sum())
+
+
+def _deepest(starts: Int64s, ends: Int64s) -> int:
+    """Return how many are open at once at the most, for any time at all.
+
+    So many are open from the start number i + depth − 1 on, if that lies before the end number
+    i: the greatest depth for which there is such an i is found by halving.
+    """
+    reached, beyond = 0, len(starts) + 1
+    step = 1
+    while beyond - reached > 1:
+        depth = min(reached + step, (reached + beyond) // 2) if step else (reached + beyond) // 2
+        if (starts[depth - 1 :] < ends[: len(ends) - depth + 1]).any():
+            reached, step = depth, 2 * step
+        else:
+            beyond, step = depth, 0
+    return reached

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from kernelscope.metrics.data_loading import os_call_loads_data, range_loads_data
 from kernelscope.metrics.grouping import Key, begins, group
 from kernelscope.metrics.idle_results import HOST
-from kernelscope.metrics.intervals import NO_PIECES, Pieces, touches, union
+from kernelscope.metrics.intervals import NO_PIECES, Pieces, ascending, touches, touching, union
 from kernelscope.metrics.library_domains import is_data_pipeline
 from kernelscope.metrics.open_intervals import OpenIntervals
 from kernelscope.metrics.range_names import fold_all
@@ -93,11 +93,16 @@ def label_code(labels: Labels, cause: str, detail: str = "") -> int:
 
 def rows_of(table: Table, thread: Key) -> Rows:
     """Return the rows of one (process, thread); None stands for a missing id."""
-    mine = np.ones(len(table), dtype=np.bool_)
+    return np.flatnonzero(_of_thread(table, thread, slice(None)))
+
+
+def _of_thread(table: Table, thread: Key, rows: Rows | slice) -> Bools:
+    """Return which of some rows are those of one (process, thread)."""
+    mine = np.ones(len(table["process_id"][rows]), dtype=np.bool_)
     for name, value in zip(("process_id", "thread_id"), thread, strict=True):
-        column = table[name]
+        column = table[name][rows]
         mine &= is_missing(column) if value is None else column == value
-    return np.flatnonzero(mine)
+    return mine
 
 
 def driving_threads(calls: Table) -> tuple[Key, ...]:
@@ -189,10 +194,14 @@ def _near(pieces: Pieces, within: Pieces) -> Pieces:
 
 def _seen(table: Table, thread: Key, within: Pieces) -> tuple[Rows, Int64s, Int64s]:
     """Return the rows of a thread that share any time with the pieces, their starts and ends."""
-    rows = rows_of(table, thread)
-    start, end = table["start_ns"][rows], table["end_ns"][rows]
-    near = touches(start, end, within)
-    return rows[near], start[near], end[near]
+    start, end = table["start_ns"], table["end_ns"]
+    if ascending(start) and ascending(end):  # few are near: look at their threads alone
+        rows = touching(start, end, within)
+        rows = rows[_of_thread(table, thread, rows)]
+    else:
+        rows = rows_of(table, thread)
+        rows = rows[touching(start[rows], end[rows], within)]
+    return rows, start[rows], end[rows]
 
 
 def _calls(host: Host, thread: Key, within: Pieces) -> _Layer:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.trace import Array, Table, Trace
+from kernelscope.trace import Array, Trace
 
 Int64s = npt.NDArray[np.int64]
+
+
+class Times(Protocol):
+    """What has columns ``start_ns`` and ``end_ns``: a table, or what is read like one."""
+
+    def __getitem__(self, name: str, /) -> Array: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +54,27 @@ def whole(trace: Trace) -> Window:
     return Window(start, end, "first to last CUDA activity")
 
 
-def starts_inside(events: Table | Mapping[str, Array], window: Window) -> npt.NDArray[np.bool_]:
+def covers(window: Window, other: Window) -> bool:
+    """Return whether all of `other` lies in `window`."""
+    return window.start_ns <= other.start_ns and other.end_ns <= window.end_ns
+
+
+def starts_inside(events: Times, window: Window) -> npt.NDArray[np.bool_]:
     """Return which events *start* in the window: those are counted there.
 
     Events at the very end of the window that have no duration count, too, so that the window of
     a whole trace leaves none of its events out.
     """
     start = events["start_ns"]
-    inside = (start >= window.start_ns) & (start < window.end_ns)
-    at_end = (start == window.end_ns) & (events["end_ns"] == window.end_ns)
-    return np.asarray(inside | at_end)
+    inside = start >= window.start_ns
+    inside &= start < window.end_ns
+    at_end = start == window.end_ns
+    if at_end.any():
+        inside |= at_end & (events["end_ns"] == window.end_ns)
+    return np.asarray(inside)
 
 
-def clipped_durations(events: Table, window: Window) -> Int64s:
+def clipped_durations(events: Times, window: Window) -> Int64s:
     """Return how long each event lasts *inside* the window, in ns, shape (n,); 0 if outside."""
     start, end = events["start_ns"], events["end_ns"]
     if len(start) and start.min() >= window.start_ns and end.max() <= window.end_ns:

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 
 from kernelscope import schema
-from kernelscope.metrics.device_time import measure
+from kernelscope.metrics.device_time import DeviceTime, measure
+from kernelscope.metrics.idle_gaps import idle_gaps
 from kernelscope.metrics.launch_stretches import launch_stretches, stretches
+from kernelscope.metrics.launch_times import launch_times
 from kernelscope.metrics.launch_waits import Waits, launch_limited, launch_waits
-from kernelscope.metrics.window import Window
+from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Trace
 from tests import build
 from tests.metrics.launch_scenes import TRACES, Row, call_of, launches_of
@@ -203,7 +205,12 @@ def slow_wait(found: Trace, calls: list[Row], first: dict[int, int], event: Row,
 @given(TRACES)
 def test_waits_agree_with_plain_loops(found: Trace) -> None:
     time = measure(found)
-    got = launch_waits(found, measured=time)
+    pauses = idle_gaps(found, launch_times(found), whole(found), time.identity)
+    for at_hand in (None, pauses):
+        check_waits(found, time, launch_waits(found, measured=time, pauses=at_hand))
+
+
+def check_waits(found: Trace, time: DeviceTime, got: list[Waits]) -> None:
     assert len(got) == len(time.devices)
     for device, waits in enumerate(got):
         pairs = zip(time.identity.lanes, time.identity.index, strict=True)
@@ -249,7 +256,7 @@ def random_waits(seed: int) -> Waits:
     end = np.cumsum(gap + length)
     pieces = (end - length, end)
     none = np.empty(0, dtype=np.int64)
-    return Waits(pieces, wait, (none, none), none, np.full(count, -1, dtype=np.int32))
+    return Waits(pieces, wait, (none, none), lambda: none, np.full(count, -1, dtype=np.int32))
 
 
 @pytest.mark.parametrize("seed", range(300))
