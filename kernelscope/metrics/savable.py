@@ -3,13 +3,19 @@
 Every rule answers with pieces of time per device, so that one mechanism bounds the saving per
 iteration: the pieces' time inside the periods of the iterations after warm-up, over their number;
 of several devices the one with most counts. A bound says what vanishes if the cause vanishes and
-nothing takes its place.
+nothing takes its place; time in which the device also does other work is not counted where the
+rule says *exposed*.
+
+Host time that a rule would spare (waiting, allocating, fetching data) is turned into idle time
+by :func:`spared`: sparing it makes every later launch earlier, so that pauses shrink that end
+with the launch, wherever the time was spent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +28,7 @@ from kernelscope.metrics.intervals import (
     NO_PIECES,
     Pieces,
     clip,
+    covered_before,
     intersection,
     overlap,
     total,
@@ -31,7 +38,7 @@ from kernelscope.metrics.iteration_results import IterationSummary
 from kernelscope.metrics.launch_times import LaunchTimes
 from kernelscope.metrics.waiting import Waiting
 from kernelscope.metrics.window import Window
-from kernelscope.trace import Table, Trace
+from kernelscope.trace import Table, Trace, distinct
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
@@ -61,7 +68,7 @@ class Basis:
         return total(self.periods) / self.count
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # no slots: what several rules ask for is kept
 class Seen:
     """Everything that the rules look at.
 
@@ -71,6 +78,11 @@ class Seen:
         The chosen processes and devices.
     launches : LaunchTimes
         Which call launched what in it.
+    everything : Trace
+        All that was recorded: `trace` itself where nothing was chosen. `explained` and
+        `measured` speak of it.
+    every_call : Table
+        The calls without wrappers of `everything`.
     window : Window
         Where to look.
     measured : DeviceTime
@@ -91,6 +103,8 @@ class Seen:
 
     trace: Trace
     launches: LaunchTimes
+    everything: Trace
+    every_call: Table
     window: Window
     measured: DeviceTime
     explained: IdleTime
@@ -110,6 +124,30 @@ class Seen:
         """The iterations after warm-up that have a step time."""
         return after_warmup(self.tables["iterations"])
 
+    @property
+    def partial(self) -> bool:
+        """Whether only some processes or devices were chosen."""
+        return self.trace is not self.everything
+
+    @cached_property
+    def hosted(self) -> list[Pieces]:
+        """For each device, the idle time of the basis that waits for the host to launch."""
+        idle = idle_where(self, lambda cause, _: cause.startswith(HOST) or cause in LAUNCHING)
+        return [intersection(each, self.basis.periods) for each in idle]
+
+    @cached_property
+    def own_gaps(self) -> Bools | None:
+        """Which pauses an activity of `trace` ends (or stands before); None: all do."""
+        if not self.partial:
+            return None
+        every = (self.everything.kernels, self.everything.copies, self.everything.graphs)
+        some = (self.trace.kernels, self.trace.copies, self.trace.graphs)
+        masks = [chosen_rows(a, b) for a, b in zip(every, some, strict=True)]
+        return np.asarray(np.concatenate(masks)[self.explained.gaps.deciding])
+
+
+LAUNCHING = ("in_call", "launch_latency")
+"""Causes of idle time, beside the host's own, that end with a launch that came too late."""
 
 LEAST_SHARE = 0.02
 """A finding saves at least this share of an iteration, or of the window."""
@@ -155,11 +193,28 @@ def basis_of(iterations: Table, window: Window) -> Basis:
     return Basis((np.array([window.start_ns]), np.array([window.end_ns])), 1, "window")
 
 
+def chosen_rows(everything: Table, chosen: Table) -> Bools:
+    """Return which rows of a table of the whole trace belong to what was chosen, shape (n,)."""
+    rows = np.ones(len(everything), dtype=np.bool_)
+    if chosen is not everything:
+        for name in ("process_id", "device_id"):
+            rows &= np.isin(everything[name], distinct(chosen[name]))
+    return rows
+
+
 def bound(pieces: Sequence[Pieces], seen: Seen) -> tuple[int, int]:
     """Return the most that pieces cover of an iteration on a chosen device, and on which."""
     covered = {device: overlap(pieces[device], seen.basis.periods) for device in seen.chosen}
     device = max(covered, key=covered.__getitem__)
     return -(-covered[device] // seen.basis.count), device
+
+
+def within_basis(start: Int64s, end: Int64s, basis: Basis) -> int:
+    """Return the sum of what lies of some intervals, which may overlap, in the basis, in ns."""
+    if not len(start):
+        return 0
+    before = covered_before(basis.periods, np.concatenate((start, end)))
+    return int(before[len(start) :].sum() - before[: len(start)].sum())
 
 
 def largest(pieces: Pieces, within: Pieces) -> tuple[int, int] | None:
@@ -172,7 +227,10 @@ def largest(pieces: Pieces, within: Pieces) -> tuple[int, int] | None:
 
 
 def idle_where(seen: Seen, wanted: Callable[[str, str], bool]) -> list[Pieces]:
-    """Return, for each device, the idle time whose (cause, detail) is wanted."""
+    """Return, for each device, the idle time whose (cause, detail) is wanted.
+
+    Where processes or devices were chosen, only pauses that their activities end.
+    """
     explained = seen.explained
     chosen = np.array([wanted(*label) for label in explained.labels], dtype=np.bool_)
     return _by_device(seen, chosen[explained.pieces.label])
@@ -184,7 +242,17 @@ def idle_of(seen: Seen, causes: Collection[str]) -> list[Pieces]:
 
 
 def idle_before(seen: Seen, kernels: Bools, causes: Collection[str]) -> list[Pieces]:
-    """Return the idle time of some causes in pauses that chosen kernels end, shape (kernels,)."""
+    """Return the idle time of some causes in pauses that chosen kernels end.
+
+    Parameters
+    ----------
+    seen : Seen
+        Everything.
+    kernels : ndarray of bool, shape (kernels,)
+        Which of ``seen.everything.kernels``.
+    causes : collection of str
+        Causes of idle time.
+    """
     explained = seen.explained
     ending = explained.gaps.activity
     ends = (ending >= 0) & (ending < len(kernels))
@@ -195,9 +263,11 @@ def idle_before(seen: Seen, kernels: Bools, causes: Collection[str]) -> list[Pie
 
 
 def _by_device(seen: Seen, rows: Bools) -> list[Pieces]:
-    pieces = seen.explained.pieces
+    pieces, gaps = seen.explained.pieces, seen.explained.gaps
     chosen = np.flatnonzero(rows)
-    device = seen.explained.gaps.device[pieces.gap[chosen]]
+    if seen.own_gaps is not None:
+        chosen = chosen[seen.own_gaps[pieces.gap[chosen]]]
+    device = gaps.device[pieces.gap[chosen]]
     found = []
     for number in seen.devices:
         mine = chosen[device == number]
@@ -205,36 +275,38 @@ def _by_device(seen: Seen, rows: Bools) -> list[Pieces]:
     return found
 
 
-def idle_after_waits(seen: Seen, waits: Bools) -> list[Pieces]:
-    """Return the idle time that the host could have avoided by not waiting.
+def spared(seen: Seen, spent: Pieces) -> list[Pieces]:
+    """Return, for each device, the idle time that would go if the host did not spend some time.
 
-    A device runs dry while the host waits, and stands still until the host has launched again.
-    Had the host not waited, it would have been ahead by as much as it had waited before the pause
-    began: so much of the host's share of the pause can be saved, and no more.
+    Every later launch would come earlier by all that was spared before it, as far as there are
+    pauses left that wait for a launch: of the time s spared up to the end of a pause of length g,
+    sₙ = min(sₙ₋₁ + gₙ, spent before its end). Time spent while the device works counts, too: the
+    host is then ahead when the work ends. What is spent before the basis does not count in it,
+    and nothing is taken for a host that is so far ahead that the queue is full: it is a bound.
 
     Parameters
     ----------
     seen : Seen
         Everything.
-    waits : ndarray of bool, shape (w,)
-        Which of ``seen.waits`` could be avoided.
+    spent : Pieces
+        When any thread of the host spent time that it could spare.
+
+    Returns
+    -------
+    list of Pieces
+        Parts of ``seen.hosted``, beginning where the pauses do.
     """
-    began, ended = union(seen.waits.start[waits], seen.waits.end[waits])
-    gaps, pieces = seen.explained.gaps, seen.explained.pieces
-    if not len(began) or not len(gaps):
-        return [NO_PIECES for _ in seen.devices]
-    before = np.searchsorted(began, gaps.start, side="left") - 1
-    dry = (before >= 0) & (ended[before] >= gaps.start)
-    host = np.array([cause.startswith(HOST) for cause, _ in seen.explained.labels], dtype=np.bool_)
-    until = gaps.start.copy()
-    mine = host[pieces.label]
-    np.maximum.at(until, pieces.gap[mine], pieces.end[mine])
-    until = np.minimum(until, gaps.start + (gaps.start - began[before]))
-    dry &= until > gaps.start
+    spent = intersection(spent, seen.basis.periods)
     found = []
-    for number in seen.devices:
-        rows = np.flatnonzero(dry & (gaps.device == number))
-        found.append((gaps.start[rows], until[rows]))
+    for start, end in seen.hosted:
+        if not len(start) or not len(spent[0]):
+            found.append(NO_PIECES)
+            continue
+        waited = np.cumsum(end - start)
+        reach = np.minimum.accumulate(covered_before(spent, end) - waited)
+        so_far = waited + np.minimum(reach, 0)
+        saved = np.diff(so_far, prepend=0)
+        found.append((start[saved > 0], (start + saved)[saved > 0]))
     return found
 
 

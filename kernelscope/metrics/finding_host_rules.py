@@ -1,0 +1,166 @@
+"""Rules that say which time of the host, if spared, would let the GPU start earlier."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope import units
+from kernelscope.metrics.call_classes import call_classes, places_of
+from kernelscope.metrics.data_loading import os_call_loads_data, range_loads_data
+from kernelscope.metrics.finding_words import most, named, nothing, often, taking
+from kernelscope.metrics.idle_results import HOST
+from kernelscope.metrics.intervals import Pieces, intersection, total, union, unite
+from kernelscope.metrics.library_domains import is_data_pipeline
+from kernelscope.metrics.savable import (
+    Found,
+    Seen,
+    idle_of,
+    idle_where,
+    spared,
+    within_basis,
+)
+from kernelscope.metrics.thread_states import rows_of
+from kernelscope.metrics.waiting import WAITS
+from kernelscope.trace import distinct, is_missing
+
+Int64s = npt.NDArray[np.int64]
+
+_FETCHING = f"{HOST}data_loading"
+
+
+def data_loading(seen: Seen) -> Found | None:
+    """Does the host fetch data while the GPU waits?"""
+    if nothing(idle_of(seen, (_FETCHING,))):
+        return None
+    savable = spared(seen, _fetching(seen))
+    return Found(
+        "data_loading",
+        "The GPU starves while the host loads data",
+        f"the GPU stands still for up to {most(savable, seen)} because the launching thread fetches "
+        "data, as its NVTX ranges or operating-system calls say",
+        "load ahead: more workers, prefetching, pinned memory, decoding on the GPU; or a faster "
+        "store",
+        "analyze FILE BETWEEN",
+        savable,
+    )
+
+
+def _fetching(seen: Seen) -> Pieces:
+    """Return when threads fetched data whose launches a device waited for meanwhile."""
+    explained, calls = seen.explained, seen.every_call
+    fetched = np.array([cause == _FETCHING for cause, _ in explained.labels], dtype=np.bool_)
+    gap = explained.pieces.gap[fetched[explained.pieces.label]]
+    call = distinct(explained.gaps.call[gap])
+    ids = [
+        [None if missing else value for value, missing in zip(column, absent, strict=True)]
+        for column, absent in (
+            (calls[name][call].tolist(), is_missing(calls[name][call]).tolist())
+            for name in ("process_id", "thread_id")
+        )
+    ]
+    threads = set(zip(*ids, strict=True))
+    trace, found = seen.everything, []
+    loading = named(trace.ranges, "name", range_loads_data)
+    loading |= named(trace.ranges, "domain", is_data_pipeline)
+    reading = named(trace.os_calls, "name", os_call_loads_data)
+    for thread in threads:
+        for table, mask in ((trace.ranges, loading), (trace.os_calls, reading)):
+            rows = rows_of(table, thread)
+            rows = rows[mask[rows]]
+            found.append(union(table["start_ns"][rows], table["end_ns"][rows]))
+    return unite(*found)
+
+
+def outside_range(seen: Seen) -> Found | None:
+    """Is the host busy between the ranges of the iterations while the GPU waits?"""
+    rows = seen.iterations
+    if not len(rows) or is_missing(rows["range_ns"]).any():
+        return None
+    start = rows["start_ns"] + rows["range_ns"]
+    outside = start, np.maximum(rows["start_ns"] + rows["period_ns"], start)
+    host = idle_where(seen, lambda cause, _: cause.startswith(HOST) and cause != _FETCHING)
+    if nothing([intersection(each, outside) for each in host]):
+        return None
+    savable = spared(seen, outside)
+    share = total(outside) / max(1, int(rows["period_ns"].sum()))
+    return Found(
+        "outside_range",
+        f"The GPU starves between iterations, outside the range {seen.summary.family!r}",
+        f"{units.ratio(share)} of the steps lies outside the range, and the GPU stands still for "
+        f"up to {most(savable, seen)} because the host comes later by that",
+        "data loading usually lies there: annotate it with an NVTX range, or record "
+        "--trace=osrt, to see; then load ahead, with more workers or prefetching",
+        "analyze FILE BETWEEN",
+        savable,
+    )
+
+
+def synchronizations(seen: Seen) -> Found | None:
+    """Does the host wait for the GPU, and come late with the next work?"""
+    kind = seen.waits.kind == WAITS.index("synchronization")
+    if not kind.any():
+        return None
+    waited = seen.waits.start[kind], seen.waits.end[kind]
+    savable = spared(seen, union(*waited))
+    return Found(
+        "synchronizations",
+        "The host synchronises, and the GPU runs dry afterwards",
+        f"{often(waited[0], 'synchronisation', seen)}, in which the host waits "
+        f"{taking(within_basis(*waited, seen.basis), seen)}; the GPU stands still for up to "
+        f"{most(savable, seen)} because the host comes later by that",
+        "do not read results in every step (.item(), .cpu(), print); synchronise events, not "
+        "devices; let the host run ahead",
+        "analyze FILE BETWEEN",
+        savable,
+    )
+
+
+def _calls_of(seen: Seen, *classes: str) -> tuple[Int64s, Int64s]:
+    """Return starts and ends of the calls without wrappers of some classes."""
+    calls = seen.launches.api_calls
+    wanted = np.isin(call_classes(calls.categories("name")), places_of(*classes))
+    rows = np.append(wanted, False)[calls["name"]]
+    return calls["start_ns"][rows].astype(np.int64), calls["end_ns"][rows].astype(np.int64)
+
+
+def allocations(seen: Seen) -> Found | None:
+    """Is memory allocated or freed while the GPU waits?"""
+    start, end = _calls_of(seen, "allocation", "free")
+    if not len(start):
+        return None
+    savable = spared(seen, union(start, end))
+    return Found(
+        "allocations",
+        "The GPU waits while memory is allocated or freed",
+        f"{often(start, 'call', seen)} that allocate or free memory take "
+        f"{taking(within_basis(start, end, seen.basis), seen)}; the GPU stands still for up to "
+        f"{most(savable, seen)} because the host comes later by that",
+        "allocate once and keep it: a caching allocator, cudaMallocAsync with a pool that keeps "
+        "its memory, fixed shapes",
+        "analyze FILE --format markdown --table api_calls",
+        savable,
+    )
+
+
+def module_loading(seen: Seen) -> Found | None:
+    """Is code loaded while the GPU waits?"""
+    waits = seen.waits.kind == WAITS.index("blocked: module")
+    start, end = _calls_of(seen, "module")
+    start = np.concatenate((start, seen.waits.start[waits]))
+    end = np.concatenate((end, seen.waits.end[waits]))
+    if not len(start):
+        return None
+    spent = union(start, end)
+    savable = spared(seen, spent)
+    return Found(
+        "module_loading",
+        "Code is loaded or compiled while work is under way",
+        f"the host spends {taking(within_basis(*spent, seen.basis), seen)} in calls that load "
+        f"code, or in first launches that do; the GPU stands still for up to {most(savable, seen)} "
+        "because the host comes later by that",
+        "warm up before measuring (every shape once), load eagerly (CUDA_MODULE_LOADING=EAGER), "
+        "ship code for this GPU rather than PTX",
+        "analyze FILE BETWEEN",
+        savable,
+    )
