@@ -31,14 +31,14 @@ _FETCHING = f"{HOST}data_loading"
 
 def data_loading(seen: Seen) -> Found | None:
     """Does the host fetch data while the GPU waits?"""
-    if nothing(idle_of(seen, (_FETCHING,))):
+    if not seen.late or nothing(idle_of(seen, (_FETCHING,))):
         return None
     savable = spared(seen, _fetching(seen))
     return Found(
         "data_loading",
         "The GPU starves while the host loads data",
-        f"the GPU stands still for up to {most(savable, seen)} because the launching thread fetches "
-        "data, as its NVTX ranges or operating-system calls say",
+        f"the GPU stands still for up to {most(savable, seen)} because the launching thread "
+        "fetches data, as its NVTX ranges or operating-system calls say",
         "load ahead: more workers, prefetching, pinned memory, decoding on the GPU; or a faster "
         "store",
         "analyze FILE BETWEEN",
@@ -75,7 +75,7 @@ def _fetching(seen: Seen) -> Pieces:
 def outside_range(seen: Seen) -> Found | None:
     """Is the host busy between the ranges of the iterations while the GPU waits?"""
     rows = seen.iterations
-    if not len(rows) or is_missing(rows["range_ns"]).any():
+    if not seen.late or not len(rows) or is_missing(rows["range_ns"]).any():
         return None
     start = rows["start_ns"] + rows["range_ns"]
     outside = start, np.maximum(rows["start_ns"] + rows["period_ns"], start)
@@ -99,7 +99,7 @@ def outside_range(seen: Seen) -> Found | None:
 def synchronizations(seen: Seen) -> Found | None:
     """Does the host wait for the GPU, and come late with the next work?"""
     kind = seen.waits.kind == WAITS.index("synchronization")
-    if not kind.any():
+    if not seen.late or not kind.any():
         return None
     waited = seen.waits.start[kind], seen.waits.end[kind]
     savable = spared(seen, union(*waited))
@@ -126,6 +126,8 @@ def _calls_of(seen: Seen, *classes: str) -> tuple[Int64s, Int64s]:
 
 def allocations(seen: Seen) -> Found | None:
     """Is memory allocated or freed while the GPU waits?"""
+    if not seen.late:
+        return None
     start, end = _calls_of(seen, "allocation", "free")
     if not len(start):
         return None
@@ -145,6 +147,8 @@ def allocations(seen: Seen) -> Found | None:
 
 def module_loading(seen: Seen) -> Found | None:
     """Is code loaded while the GPU waits?"""
+    if not seen.late:
+        return None
     waits = seen.waits.kind == WAITS.index("blocked: module")
     start, end = _calls_of(seen, "module")
     start = np.concatenate((start, seen.waits.start[waits]))

@@ -22,9 +22,11 @@ from kernelscope.metrics.finding_host_rules import (
 )
 from kernelscope.metrics.finding_words import either, most, named, often, taking
 from kernelscope.metrics.idle_results import HOST
-from kernelscope.metrics.intervals import intersection, subtract, total, union
+from kernelscope.metrics.intervals import intersection, subtract, total, union, unite
+from kernelscope.metrics.results import PARTITION_CLASSES
 from kernelscope.metrics.savable import (
     LAUNCHING,
+    LEAST_SHARE,
     Found,
     Seen,
     chosen_rows,
@@ -154,21 +156,22 @@ def _tiny_kernels(seen: Seen) -> Found | None:
 
 def _exposed_communication(seen: Seen) -> Found | None:
     calls = int(seen.tables["communication"]["calls"].sum())
-    if not calls:
+    alone = PARTITION_CLASSES.index("communication_only")
+    exposed = [seen.measured.devices[device].partition[alone] for device in seen.chosen]
+    if not calls or max(exposed) < LEAST_SHARE * total(seen.basis.periods):
         return None
-    exposed = [
-        subtract(subtract(each.kernels, each.compute), each.graphs)
-        for each in seen.measured.devices
+    savable = [
+        subtract(each.kernels, unite(each.compute, each.graphs)) for each in seen.measured.devices
     ]
     return Found(
         "exposed_communication",
         "Communication between GPUs is not hidden behind compute",
         f"{units.quantity(calls, 'communication kernel')} in the window; for "
-        f"{most(exposed, seen)} a GPU runs no other kernel, waiting for peers included",
+        f"{most(savable, seen)} a GPU runs no other kernel, waiting for peers included",
         "overlap it with the backward pass (smaller or differently sized buckets, gradients as "
         "they come), compress or accumulate gradients, balance the ranks",
         "analyze FILE --format markdown --table communication",
-        exposed,
+        savable,
     )
 
 

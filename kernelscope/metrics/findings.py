@@ -87,12 +87,12 @@ def _place(stretch: tuple[int, int], seen: Seen) -> str:
 
 def _command(template: str, stretch: tuple[int, int] | None, seen: Seen) -> str:
     """Return the command line, with the file and what was chosen of it."""
-    window, options = seen.window, []
+    window, everything, options = seen.window, whole(seen.trace), []
     low, high = (window.start_ns, window.end_ns) if stretch is None else stretch
     if "BETWEEN" in template:
         margin = max((high - low) // 10, 1_000)
         options.append(f"--between {max(low - margin, 0)}ns,{high + margin}ns")
-    elif (window.start_ns, window.end_ns) != (whole(seen.trace).start_ns, whole(seen.trace).end_ns):
+    elif (window.start_ns, window.end_ns) != (everything.start_ns, everything.end_ns):
         options.append(f"--between {window.start_ns}ns,{window.end_ns}ns")
     options += _selection(seen)
     file = _readable(seen.trace.capture.file)
@@ -103,7 +103,8 @@ def _command(template: str, stretch: tuple[int, int] | None, seen: Seen) -> str:
 def _selection(seen: Seen) -> list[str]:
     """Return the options that choose what was chosen."""
     options = []
-    for option, column in (("--process", "process_id"), ("--device", "device_id")):
+    choices = (("--process", "process_id"), ("--device", "device_id"))
+    for option, column in choices if seen.partial else ():
         every, some = (
             {
                 int(value)

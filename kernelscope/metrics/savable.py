@@ -20,8 +20,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.device_identity import lane_of, lanes_of
+from kernelscope.metrics.device_identity import lane_of
 from kernelscope.metrics.device_time import DeviceTime
+from kernelscope.metrics.grouping import group
 from kernelscope.metrics.idle import IdleTime
 from kernelscope.metrics.idle_results import HOST
 from kernelscope.metrics.intervals import (
@@ -33,6 +34,7 @@ from kernelscope.metrics.intervals import (
     overlap,
     total,
     union,
+    unite,
 )
 from kernelscope.metrics.iteration_results import IterationSummary
 from kernelscope.metrics.launch_times import LaunchTimes
@@ -134,6 +136,18 @@ class Seen:
         """For each device, the idle time of the basis that waits for the host to launch."""
         idle = idle_where(self, lambda cause, _: cause.startswith(HOST) or cause in LAUNCHING)
         return [intersection(each, self.basis.periods) for each in idle]
+
+    @cached_property
+    def late(self) -> bool:
+        """Whether the host keeps any chosen device waiting for long enough to be a finding."""
+        table = self.tables["idle"]
+        late = [cause.startswith(HOST) or cause in LAUNCHING for cause in table.categories("cause")]
+        counted = np.array([*late, False])[table["cause"]]
+        idle = (
+            int(table["total_ns"][counted & (table["device"] == device)].sum())
+            for device in self.chosen
+        )
+        return max(idle) >= LEAST_SHARE * total(self.basis.periods)
 
     @cached_property
     def own_gaps(self) -> Bools | None:
@@ -311,21 +325,16 @@ def spared(seen: Seen, spent: Pieces) -> list[Pieces]:
 
 
 def ran(seen: Seen, table: Table, rows: Bools) -> list[Pieces]:
-    """Return, for each device, when chosen rows of kernels or copies ran."""
-    chosen = table.take(rows)
-    parts: list[list[npt.NDArray[np.intp]]] = [[] for _ in seen.devices]
-    groups = lanes_of(chosen)
-    every = np.arange(len(chosen))
-    for key, mine in zip(groups.keys, groups.rows(), strict=True):
-        device = seen.measured.identity.device_of(lane_of(key))
-        if device is not None:
-            parts[device].append(every[mine])
-    return [_union_of(chosen, part, seen.window) for part in parts]
-
-
-def _union_of(table: Table, parts: list[npt.NDArray[np.intp]], window: Window) -> Pieces:
-    rows = np.concatenate([np.empty(0, dtype=np.intp), *parts])
-    start, end, _ = clip(
-        table["start_ns"][rows], table["end_ns"][rows], window.start_ns, window.end_ns
+    """Return, for each device, when chosen rows of kernels or copies ran inside the window."""
+    chosen = np.flatnonzero(rows)
+    process, device, start, end = (
+        table[name][chosen] for name in ("process_id", "device_id", "start_ns", "end_ns")
     )
-    return union(start, end)
+    parts: list[list[Pieces]] = [[] for _ in seen.devices]
+    groups = group(process, device)
+    for key, mine in zip(groups.keys, groups.rows(), strict=True):
+        number = seen.measured.identity.device_of(lane_of(key))
+        if number is not None:
+            window = seen.window.start_ns, seen.window.end_ns
+            parts[number].append(union(*clip(start[mine], end[mine], *window)[:2]))
+    return [unite(*part) for part in parts]
