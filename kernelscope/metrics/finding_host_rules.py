@@ -10,19 +10,27 @@ from kernelscope.metrics.call_classes import call_classes, places_of
 from kernelscope.metrics.data_loading import os_call_loads_data, range_loads_data
 from kernelscope.metrics.finding_words import most, named, nothing, often, taking
 from kernelscope.metrics.idle_results import HOST
-from kernelscope.metrics.intervals import Pieces, intersection, total, union, unite
+from kernelscope.metrics.intervals import (
+    NO_PIECES,
+    Pieces,
+    intersection,
+    subtract,
+    total,
+    union,
+    unite,
+)
 from kernelscope.metrics.library_domains import is_data_pipeline
 from kernelscope.metrics.savable import (
     Found,
     Seen,
-    idle_of,
     idle_where,
+    late_threads,
     spared,
     within_basis,
 )
 from kernelscope.metrics.thread_states import rows_of
 from kernelscope.metrics.waiting import WAITS
-from kernelscope.trace import distinct, is_missing
+from kernelscope.trace import is_missing
 
 Int64s = npt.NDArray[np.int64]
 
@@ -31,14 +39,18 @@ _FETCHING = f"{HOST}data_loading"
 
 def data_loading(seen: Seen) -> Found | None:
     """Does the host fetch data while the GPU waits?"""
-    if not seen.late or nothing(idle_of(seen, (_FETCHING,))):
+    if not seen.late:
         return None
-    savable = spared(seen, _fetching(seen))
+    spent = _fetching(seen)
+    if not len(spent[0]):
+        return None
+    savable = spared(seen, spent)
     return Found(
         "data_loading",
-        "The GPU starves while the host loads data",
-        f"the GPU stands still for up to {most(savable, seen)} because the launching thread "
-        "fetches data, as its NVTX ranges or operating-system calls say",
+        "The GPU starves because the host loads data",
+        f"launching threads fetch data for {taking(within_basis(*spent, seen.basis), seen)}, as "
+        "their NVTX ranges or operating-system calls say; the GPU stands still for up to "
+        f"{most(savable, seen)} because the host comes later by that",
         "load ahead: more workers, prefetching, pinned memory, decoding on the GPU; or a faster "
         "store",
         "analyze FILE BETWEEN",
@@ -47,28 +59,28 @@ def data_loading(seen: Seen) -> Found | None:
 
 
 def _fetching(seen: Seen) -> Pieces:
-    """Return when threads fetched data whose launches a device waited for meanwhile."""
-    explained, calls = seen.explained, seen.every_call
-    fetched = np.array([cause == _FETCHING for cause, _ in explained.labels], dtype=np.bool_)
-    gap = explained.pieces.gap[fetched[explained.pieces.label]]
-    call = distinct(explained.gaps.call[gap])
-    ids = [
-        [None if missing else value for value, missing in zip(column, absent, strict=True)]
-        for column, absent in (
-            (calls[name][call].tolist(), is_missing(calls[name][call]).tolist())
-            for name in ("process_id", "thread_id")
-        )
-    ]
-    threads = set(zip(*ids, strict=True))
-    trace, found = seen.everything, []
+    """Return when threads fetched data for whose launches a device had to wait at some time.
+
+    What a CUDA call reads is no data: code, or what the driver asks of the system.
+    """
+    trace, found = seen.trace, [NO_PIECES]
     loading = named(trace.ranges, "name", range_loads_data)
     loading |= named(trace.ranges, "domain", is_data_pipeline)
     reading = named(trace.os_calls, "name", os_call_loads_data)
-    for thread in threads:
-        for table, mask in ((trace.ranges, loading), (trace.os_calls, reading)):
+    if not loading.any() and not reading.any():
+        return NO_PIECES
+    calls = seen.launches.api_calls
+    for thread in late_threads(seen):
+        own = rows_of(calls, thread)
+        in_calls = union(calls["start_ns"][own], calls["end_ns"][own])
+        for table, mask, within in (
+            (trace.ranges, loading, NO_PIECES),
+            (trace.os_calls, reading, in_calls),
+        ):
             rows = rows_of(table, thread)
             rows = rows[mask[rows]]
-            found.append(union(table["start_ns"][rows], table["end_ns"][rows]))
+            fetched = union(table["start_ns"][rows], table["end_ns"][rows])
+            found.append(subtract(fetched, within))
     return unite(*found)
 
 
@@ -151,7 +163,8 @@ def module_loading(seen: Seen) -> Found | None:
         return None
     waits = seen.waits.kind == WAITS.index("blocked: module")
     start, end = _calls_of(seen, "module")
-    start = np.concatenate((start, seen.waits.start[waits]))
+    began = seen.launches.api_calls["start_ns"][seen.waits.call[waits]]
+    start = np.concatenate((start, began))
     end = np.concatenate((end, seen.waits.end[waits]))
     if not len(start):
         return None

@@ -40,6 +40,7 @@ from kernelscope.metrics.savable import (
 from kernelscope.metrics.transfers import copy_calls
 from kernelscope.metrics.waiting import WAITS
 from kernelscope.metrics.window import starts_inside
+from kernelscope.trace import distinct
 
 Rule = Callable[[Seen], Found | None]
 
@@ -82,7 +83,10 @@ def _pageable_copies(seen: Seen) -> Found | None:
     pageable = (sides[0] | sides[1]) & ~named(copies, "kind", "HtoH".__eq__)
     if not pageable.any():
         return None
-    held = np.isin(seen.waits.call, copy_calls(seen.trace, seen.launches).row[pageable])
+    issuing = copy_calls(seen.trace, seen.launches).row[pageable]
+    issuing = distinct(issuing[issuing >= 0])
+    calls = seen.launches.api_calls
+    held = np.isin(seen.waits.call, issuing)
     held &= seen.waits.kind == WAITS.index("blocked: copy")
     waited = seen.waits.start[held], seen.waits.end[held]
     copying = ran(seen, copies, pageable)
@@ -90,7 +94,9 @@ def _pageable_copies(seen: Seen) -> Found | None:
         subtract(each, account.kernels)
         for each, account in zip(copying, seen.measured.devices, strict=True)
     ]
-    savable = either(exposed, spared(seen, union(*waited)))
+    savable = either(
+        exposed, spared(seen, union(calls["start_ns"][issuing], calls["end_ns"][issuing]))
+    )
     number = often(copies["start_ns"][pageable], "copy", seen, "copies")
     return Found(
         "pageable_copies",

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from kernelscope.metrics.device_identity import lane_of
 from kernelscope.metrics.device_time import DeviceTime
-from kernelscope.metrics.grouping import group
+from kernelscope.metrics.grouping import Key, group
 from kernelscope.metrics.idle import IdleTime
 from kernelscope.metrics.idle_results import HOST
 from kernelscope.metrics.intervals import (
@@ -134,7 +134,7 @@ class Seen:
     @cached_property
     def hosted(self) -> list[Pieces]:
         """For each device, the idle time of the basis that waits for the host to launch."""
-        idle = idle_where(self, lambda cause, _: cause.startswith(HOST) or cause in LAUNCHING)
+        idle = idle_where(self, lambda cause, _: _is_late(cause))
         return [intersection(each, self.basis.periods) for each in idle]
 
     @cached_property
@@ -162,6 +162,11 @@ class Seen:
 
 LAUNCHING = ("in_call", "launch_latency")
 """Causes of idle time, beside the host's own, that end with a launch that came too late."""
+
+
+def _is_late(cause: str) -> bool:
+    return cause.startswith(HOST) or cause in LAUNCHING
+
 
 LEAST_SHARE = 0.02
 """A finding saves at least this share of an iteration, or of the window."""
@@ -287,6 +292,18 @@ def _by_device(seen: Seen, rows: Bools) -> list[Pieces]:
         mine = chosen[device == number]
         found.append((pieces.start[mine], pieces.end[mine]))
     return found
+
+
+def late_threads(seen: Seen) -> tuple[Key, ...]:
+    """Return every (process, thread) for whose launches a device had to wait."""
+    explained, calls = seen.explained, seen.every_call
+    late = np.array([_is_late(cause) for cause, _ in explained.labels], dtype=np.bool_)
+    gap = explained.pieces.gap[late[explained.pieces.label]]
+    if seen.own_gaps is not None:
+        gap = gap[seen.own_gaps[gap]]
+    call = distinct(explained.gaps.call[gap])
+    call = call[call >= 0]
+    return group(calls["process_id"][call], calls["thread_id"][call]).keys if len(call) else ()
 
 
 def spared(seen: Seen, spent: Pieces) -> list[Pieces]:
