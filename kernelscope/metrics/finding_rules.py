@@ -22,7 +22,7 @@ from kernelscope.metrics.finding_host_rules import (
 )
 from kernelscope.metrics.finding_words import either, most, named, often, taking
 from kernelscope.metrics.idle_results import HOST
-from kernelscope.metrics.intervals import intersection, subtract, total, union, unite
+from kernelscope.metrics.intervals import intersection, subtract, total, unite
 from kernelscope.metrics.results import PARTITION_CLASSES
 from kernelscope.metrics.savable import (
     LAUNCHING,
@@ -94,9 +94,8 @@ def _pageable_copies(seen: Seen) -> Found | None:
         subtract(each, account.kernels)
         for each, account in zip(copying, seen.measured.devices, strict=True)
     ]
-    savable = either(
-        exposed, spared(seen, union(calls["start_ns"][issuing], calls["end_ns"][issuing]))
-    )
+    spent = (calls[name][issuing] for name in ("start_ns", "end_ns", "process_id"))
+    savable = either(exposed, spared(seen, *spent))
     number = often(copies["start_ns"][pageable], "copy", seen, "copies")
     return Found(
         "pageable_copies",

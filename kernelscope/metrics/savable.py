@@ -26,7 +26,6 @@ from kernelscope.metrics.grouping import Key, group
 from kernelscope.metrics.idle import IdleTime
 from kernelscope.metrics.idle_results import HOST
 from kernelscope.metrics.intervals import (
-    NO_PIECES,
     Pieces,
     clip,
     covered_before,
@@ -44,6 +43,7 @@ from kernelscope.trace import Table, Trace, distinct
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,10 +132,25 @@ class Seen:
         return self.trace is not self.everything
 
     @cached_property
-    def hosted(self) -> list[Pieces]:
-        """For each device, the idle time of the basis that waits for the host to launch."""
-        idle = idle_where(self, lambda cause, _: _is_late(cause))
-        return [intersection(each, self.basis.periods) for each in idle]
+    def hosted(self) -> list[dict[int, Pieces]]:
+        """For each device, the idle time of the basis in which it waits for a launch.
+
+        By the process that launches, a missing id being one, too.
+        """
+        rows = _late_rows(self)
+        pieces, gaps = self.explained.pieces, self.explained.gaps
+        device, call = gaps.device[pieces.gap[rows]], gaps.call[pieces.gap[rows]]
+        process = self.every_call["process_id"]
+        found: list[dict[int, Pieces]] = [{} for _ in self.devices]
+        for each in distinct(process).tolist():
+            mine = rows if process.min() == process.max() else rows[process[call] == each]
+            of = device if mine is rows else device[process[call] == each]
+            for number in self.devices:
+                some = mine[of == number]
+                if len(some):
+                    late = intersection((pieces.start[some], pieces.end[some]), self.basis.periods)
+                    found[number][each] = late
+        return found
 
     @cached_property
     def late(self) -> bool:
@@ -238,7 +253,7 @@ def within_basis(start: Int64s, end: Int64s, basis: Basis) -> int:
 
 def largest(pieces: Pieces, within: Pieces) -> tuple[int, int] | None:
     """Return start and end of the longest stretch of some pieces within others."""
-    start, end = intersection(pieces, within)
+    start, end = union(*intersection(pieces, within))
     if not len(start):
         return None
     longest = int(np.argmax(end - start))
@@ -294,50 +309,59 @@ def _by_device(seen: Seen, rows: Bools) -> list[Pieces]:
     return found
 
 
+def _late_rows(seen: Seen) -> Rows:
+    """Return which idle pieces wait for a launch of what was chosen, and have a known call."""
+    explained = seen.explained
+    late = np.array([_is_late(cause) for cause, _ in explained.labels], dtype=np.bool_)
+    rows = np.flatnonzero(late[explained.pieces.label])
+    if seen.own_gaps is not None:
+        rows = rows[seen.own_gaps[explained.pieces.gap[rows]]]
+    return rows
+
+
 def late_threads(seen: Seen) -> tuple[Key, ...]:
     """Return every (process, thread) for whose launches a device had to wait."""
-    explained, calls = seen.explained, seen.every_call
-    late = np.array([_is_late(cause) for cause, _ in explained.labels], dtype=np.bool_)
-    gap = explained.pieces.gap[late[explained.pieces.label]]
-    if seen.own_gaps is not None:
-        gap = gap[seen.own_gaps[gap]]
-    call = distinct(explained.gaps.call[gap])
-    call = call[call >= 0]
+    gaps, calls = seen.explained.gaps, seen.every_call
+    call = distinct(gaps.call[seen.explained.pieces.gap[_late_rows(seen)]])
     return group(calls["process_id"][call], calls["thread_id"][call]).keys if len(call) else ()
 
 
-def spared(seen: Seen, spent: Pieces) -> list[Pieces]:
+def spared(seen: Seen, start: Int64s, end: Int64s, process: Int64s) -> list[Pieces]:
     """Return, for each device, the idle time that would go if the host did not spend some time.
 
-    Every later launch would come earlier by all that was spared before it, as far as there are
-    pauses left that wait for a launch: of the time s spared up to the end of a pause of length g,
-    sₙ = min(sₙ₋₁ + gₙ, spent before its end). Time spent while the device works counts, too: the
-    host is then ahead when the work ends. What is spent before the basis does not count in it,
-    and nothing is taken for a host that is so far ahead that the queue is full: it is a bound.
+    Every later launch of the process would come earlier by all that was spared before it, as far
+    as there are pauses left that wait for a launch: of the time sₙ spared up to the end of a
+    pause of length gₙ, sₙ = min(sₙ₋₁ + gₙ, spent before its end). Time spent while the device
+    works counts, too: the host is then ahead when the work ends. What is spent before the basis
+    does not count in it, and nothing is taken off for a host so far ahead that the queue is full.
 
     Parameters
     ----------
     seen : Seen
         Everything.
-    spent : Pieces
-        When any thread of the host spent time that it could spare.
+    start, end, process : ndarray of int64, shape (n,)
+        When any thread of which process spent time that it could spare, in any order; overlaps
+        of a process count once.
 
     Returns
     -------
     list of Pieces
         Parts of ``seen.hosted``, beginning where the pauses do.
     """
-    spent = intersection(spent, seen.basis.periods)
     found = []
-    for start, end in seen.hosted:
-        if not len(start) or not len(spent[0]):
-            found.append(NO_PIECES)
-            continue
-        waited = np.cumsum(end - start)
-        reach = np.minimum.accumulate(covered_before(spent, end) - waited)
-        so_far = waited + np.minimum(reach, 0)
-        saved = np.diff(so_far, prepend=0)
-        found.append((start[saved > 0], (start + saved)[saved > 0]))
+    spent: dict[int, Pieces] = {}
+    for late in seen.hosted:
+        parts = []
+        for each, (begin, until) in late.items():
+            if each not in spent:
+                mine = process == each
+                spent[each] = intersection(union(start[mine], end[mine]), seen.basis.periods)
+            if len(begin) and len(spent[each][0]):
+                waited = np.cumsum(until - begin)
+                reach = np.minimum.accumulate(covered_before(spent[each], until) - waited)
+                saved = np.diff(waited + np.minimum(reach, 0), prepend=0)
+                parts.append((begin[saved > 0], (begin + saved)[saved > 0]))
+        found.append(unite(*parts))
     return found
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernelscope.metrics import finding_rules
 from kernelscope.metrics.idle_results import HOST
-from kernelscope.metrics.intervals import Pieces, union
+from kernelscope.metrics.intervals import Pieces
 from kernelscope.metrics.savable import (
     LAUNCHING,
     LEAST_SHARE,
@@ -83,8 +83,8 @@ def looked_at(draw: st.DrawFn) -> Seen:
     return seen_of(trace, **options_of(draw, trace))
 
 
-def labelled(seen: Seen) -> list[tuple[int, int, int, str, dict[str, Any] | None]]:
-    """(device, start, end, cause, activity that ends the pause) of every idle stretch."""
+def labelled(seen: Seen) -> list[tuple[int, int, int, str, dict[str, Any] | None, int]]:
+    """(device, start, end, cause, activity that ends the pause, its call) of every idle stretch."""
     explained, trace = seen.explained, seen.everything
     rows = [*trace.kernels.records(), *trace.copies.records(), *trace.graphs.records()]
     found = []
@@ -97,6 +97,7 @@ def labelled(seen: Seen) -> list[tuple[int, int, int, str, dict[str, Any] | None
             int(explained.pieces.end[i]),
             explained.labels[explained.pieces.label[i]][0],
             rows[ending] if ending >= 0 else None,
+            int(explained.gaps.call[gap]),
         ))  # fmt: skip
     return found
 
@@ -112,27 +113,31 @@ FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(Health
 
 
 @FEW
-@given(
-    looked_at(), st.lists(st.tuples(st.integers(0, 150_000), st.integers(0, 40_000)), max_size=5)
-)
+@given(looked_at(), st.lists(INTERVALS, min_size=2, max_size=2))
 def test_spared_idle_time_is_what_going_through_every_nanosecond_finds(
-    seen: Seen, rows: list[tuple[int, int]]
+    seen: Seen, spent: list[list[tuple[int, int]]]
 ) -> None:
-    spent = union(*(np.array([(a, a + b) for a, b in rows], dtype=np.int64).reshape(-1, 2).T))
-    got = spared(seen, spent)
+    rows = [(a, a + b, 1 + i) for i, each in enumerate(spent) for a, b in each]
+    got = spared(seen, *np.array(rows, dtype=np.int64).reshape(-1, 3).T)
     basis = moments(seen.basis.periods)
-    ticks = (covered([(a, a + b) for a, b in rows]) & basis).cumsum()
+    calls = seen.every_call.records()
     for device in seen.devices:
-        late = covered([
-            (start, end) for number, start, end, cause, ending in labelled(seen)
-            if number == device and is_own(seen, ending)
-            and (cause.startswith(HOST) or cause in LAUNCHING)
-        ]) & basis  # fmt: skip
         saved = 0
-        for moment in np.flatnonzero(late).tolist():
-            saved += saved < ticks[moment]
+        every = np.zeros(LENGTH, dtype=np.bool_)
+        for process in (1, 2):
+            ticks = (covered([row[:2] for row in rows if row[2] == process]) & basis).cumsum()
+            late = covered([
+                (start, end) for number, start, end, cause, ending, call in labelled(seen)
+                if number == device and is_own(seen, ending)
+                and (cause.startswith(HOST) or cause in LAUNCHING)
+                and calls[call]["process_id"] == process
+            ]) & basis  # fmt: skip
+            before = saved
+            for moment in np.flatnonzero(late).tolist():
+                saved += saved - before < ticks[moment]
+            every |= late
         assert int(moments(got[device]).sum()) == saved
-        assert not (moments(got[device]) & ~late).any()
+        assert not (moments(got[device]) & ~every).any()
 
 
 @FEW
@@ -145,7 +150,7 @@ def test_idle_time_before_kernels_and_their_own_time(seen: Seen, random: Any) ->
     before, running = idle_before(seen, rows, causes), ran(seen, kernels, rows)
     for device in seen.devices:
         expected = covered([
-            (start, end) for number, start, end, cause, ending in labelled(seen)
+            (start, end) for number, start, end, cause, ending, _ in labelled(seen)
             if number == device and cause in causes and is_own(seen, ending)
             and ending in [r for r, wanted in zip(records, rows, strict=True) if wanted]
             and cause not in ("before_first", "after_last")
