@@ -251,6 +251,8 @@ def finding_table(known: Shared, explained: IdleTime, steps: Iterations, tables:
     seen = Seen(
         trace=known.chosen,
         launches=known.chosen_launches,
+        everything=known.trace,
+        every_call=known.launches.api_calls,
         window=known.window,
         measured=known.measured,
         explained=explained,

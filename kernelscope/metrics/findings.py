@@ -16,8 +16,10 @@ import numpy as np
 from kernelscope import units
 from kernelscope.metrics.finding_results import FINDINGS
 from kernelscope.metrics.finding_rules import RULES
+from kernelscope.metrics.intervals import total
 from kernelscope.metrics.savable import LEAST_SHARE, Found, Seen, bound, largest
-from kernelscope.trace import Categorical, ColumnData, Table
+from kernelscope.metrics.window import whole
+from kernelscope.trace import Categorical, ColumnData, Table, distinct, is_missing
 
 Row = dict[str, Any]
 
@@ -49,14 +51,14 @@ def findings(seen: Seen) -> Table:
 
 def _row(found: Found, seen: Seen) -> Row | None:
     basis = seen.basis
-    saving, device = None, seen.chosen[0]
+    saving = None
     if found.savable is not None:
         saving, device = bound(found.savable, seen)
         if saving < LEAST_SHARE * basis.mean_ns:
             return None
-    if found.savable is not None:
         stretch = largest(found.savable[device], basis.periods)
     else:
+        device = max(seen.chosen, key=lambda each: total(found.stretches[each]))
         window = np.array([seen.window.start_ns]), np.array([seen.window.end_ns])
         stretch = largest(found.stretches[device], window)
     return {
@@ -84,12 +86,39 @@ def _place(stretch: tuple[int, int], seen: Seen) -> str:
 
 
 def _command(template: str, stretch: tuple[int, int] | None, seen: Seen) -> str:
-    low, high = (seen.window.start_ns, seen.window.end_ns) if stretch is None else stretch
-    margin = max((high - low) // 10, 1_000)
-    low, high = max(low - margin, 0), high + margin
-    return template.replace("BETWEEN", f"--between {low}ns,{high}ns").replace(
-        "FILE", shlex.quote(_readable(seen.trace.capture.file))
-    )
+    """Return the command line, with the file and what was chosen of it."""
+    window, everything, options = seen.window, whole(seen.trace), []
+    low, high = (window.start_ns, window.end_ns) if stretch is None else stretch
+    if "BETWEEN" in template:
+        margin = max((high - low) // 10, 1_000)
+        options.append(f"--between {max(low - margin, 0)}ns,{high + margin}ns")
+    elif (window.start_ns, window.end_ns) != (everything.start_ns, everything.end_ns):
+        options.append(f"--between {window.start_ns}ns,{window.end_ns}ns")
+    options += _selection(seen)
+    file = _readable(seen.trace.capture.file)
+    file = f"./{file}" if file.startswith("-") else file
+    return " ".join([template.replace(" BETWEEN", "").replace("FILE", shlex.quote(file)), *options])
+
+
+def _selection(seen: Seen) -> list[str]:
+    """Return the options that choose what was chosen."""
+    options = []
+    choices = (("--process", "process_id"), ("--device", "device_id"))
+    for option, column in choices if seen.partial else ():
+        every, some = (
+            {
+                int(value)
+                for table in (trace.kernels, trace.copies, trace.graphs)
+                for value in distinct(table[column][~is_missing(table[column])])
+            }
+            for trace in (seen.everything, seen.trace)
+        )
+        if some < every:
+            options += [f"{option} {value}" for value in sorted(some)]
+    summary = seen.summary
+    if summary.source == "user" and summary.family is not None:
+        options.append(f"--iteration {shlex.quote(summary.family)}")
+    return options
 
 
 def _table(rows: Sequence[Row]) -> Table:

@@ -3,38 +3,47 @@
 Every rule answers with pieces of time per device, so that one mechanism bounds the saving per
 iteration: the pieces' time inside the periods of the iterations after warm-up, over their number;
 of several devices the one with most counts. A bound says what vanishes if the cause vanishes and
-nothing takes its place.
+nothing takes its place; time in which the device also does other work is not counted where the
+rule says *exposed*.
+
+Host time that a rule would spare (waiting, allocating, fetching data) is turned into idle time
+by :func:`spared`: sparing it makes every later launch earlier, so that pauses shrink that end
+with the launch, wherever the time was spent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.device_identity import lane_of, lanes_of
+from kernelscope.metrics.device_identity import lane_of
 from kernelscope.metrics.device_time import DeviceTime
+from kernelscope.metrics.grouping import Key, group
 from kernelscope.metrics.idle import IdleTime
 from kernelscope.metrics.idle_results import HOST
 from kernelscope.metrics.intervals import (
-    NO_PIECES,
     Pieces,
     clip,
+    covered_before,
     intersection,
     overlap,
     total,
     union,
+    unite,
 )
 from kernelscope.metrics.iteration_results import IterationSummary
 from kernelscope.metrics.launch_times import LaunchTimes
 from kernelscope.metrics.waiting import Waiting
 from kernelscope.metrics.window import Window
-from kernelscope.trace import Table, Trace
+from kernelscope.trace import Table, Trace, distinct
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +70,7 @@ class Basis:
         return total(self.periods) / self.count
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # no slots: what several rules ask for is kept
 class Seen:
     """Everything that the rules look at.
 
@@ -71,6 +80,11 @@ class Seen:
         The chosen processes and devices.
     launches : LaunchTimes
         Which call launched what in it.
+    everything : Trace
+        All that was recorded: `trace` itself where nothing was chosen. `explained` and
+        `measured` speak of it.
+    every_call : Table
+        The calls without wrappers of `everything`.
     window : Window
         Where to look.
     measured : DeviceTime
@@ -91,6 +105,8 @@ class Seen:
 
     trace: Trace
     launches: LaunchTimes
+    everything: Trace
+    every_call: Table
     window: Window
     measured: DeviceTime
     explained: IdleTime
@@ -109,6 +125,62 @@ class Seen:
     def iterations(self) -> Table:
         """The iterations after warm-up that have a step time."""
         return after_warmup(self.tables["iterations"])
+
+    @property
+    def partial(self) -> bool:
+        """Whether only some processes or devices were chosen."""
+        return self.trace is not self.everything
+
+    @cached_property
+    def hosted(self) -> list[dict[int, Pieces]]:
+        """For each device, the idle time of the basis in which it waits for a launch.
+
+        By the process that launches, a missing id being one, too.
+        """
+        rows = _late_rows(self)
+        pieces, gaps = self.explained.pieces, self.explained.gaps
+        device, call = gaps.device[pieces.gap[rows]], gaps.call[pieces.gap[rows]]
+        process = self.every_call["process_id"]
+        found: list[dict[int, Pieces]] = [{} for _ in self.devices]
+        for each in distinct(process).tolist():
+            mine = rows if process.min() == process.max() else rows[process[call] == each]
+            of = device if mine is rows else device[process[call] == each]
+            for number in self.devices:
+                some = mine[of == number]
+                if len(some):
+                    late = intersection((pieces.start[some], pieces.end[some]), self.basis.periods)
+                    found[number][each] = late
+        return found
+
+    @cached_property
+    def late(self) -> bool:
+        """Whether the host keeps any chosen device waiting for long enough to be a finding."""
+        table = self.tables["idle"]
+        late = [cause.startswith(HOST) or cause in LAUNCHING for cause in table.categories("cause")]
+        counted = np.array([*late, False])[table["cause"]]
+        idle = (
+            int(table["total_ns"][counted & (table["device"] == device)].sum())
+            for device in self.chosen
+        )
+        return max(idle) >= LEAST_SHARE * total(self.basis.periods)
+
+    @cached_property
+    def own_gaps(self) -> Bools | None:
+        """Which pauses an activity of `trace` ends (or stands before); None: all do."""
+        if not self.partial:
+            return None
+        every = (self.everything.kernels, self.everything.copies, self.everything.graphs)
+        some = (self.trace.kernels, self.trace.copies, self.trace.graphs)
+        masks = [chosen_rows(a, b) for a, b in zip(every, some, strict=True)]
+        return np.asarray(np.concatenate(masks)[self.explained.gaps.deciding])
+
+
+LAUNCHING = ("in_call", "launch_latency")
+"""Causes of idle time, beside the host's own, that end with a launch that came too late."""
+
+
+def _is_late(cause: str) -> bool:
+    return cause.startswith(HOST) or cause in LAUNCHING
 
 
 LEAST_SHARE = 0.02
@@ -155,6 +227,15 @@ def basis_of(iterations: Table, window: Window) -> Basis:
     return Basis((np.array([window.start_ns]), np.array([window.end_ns])), 1, "window")
 
 
+def chosen_rows(everything: Table, chosen: Table) -> Bools:
+    """Return which rows of a table of the whole trace belong to what was chosen, shape (n,)."""
+    rows = np.ones(len(everything), dtype=np.bool_)
+    if chosen is not everything:
+        for name in ("process_id", "device_id"):
+            rows &= np.isin(everything[name], distinct(chosen[name]))
+    return rows
+
+
 def bound(pieces: Sequence[Pieces], seen: Seen) -> tuple[int, int]:
     """Return the most that pieces cover of an iteration on a chosen device, and on which."""
     covered = {device: overlap(pieces[device], seen.basis.periods) for device in seen.chosen}
@@ -162,9 +243,17 @@ def bound(pieces: Sequence[Pieces], seen: Seen) -> tuple[int, int]:
     return -(-covered[device] // seen.basis.count), device
 
 
+def within_basis(start: Int64s, end: Int64s, basis: Basis) -> int:
+    """Return the sum of what lies of some intervals, which may overlap, in the basis, in ns."""
+    if not len(start):
+        return 0
+    before = covered_before(basis.periods, np.concatenate((start, end)))
+    return int(before[len(start) :].sum() - before[: len(start)].sum())
+
+
 def largest(pieces: Pieces, within: Pieces) -> tuple[int, int] | None:
     """Return start and end of the longest stretch of some pieces within others."""
-    start, end = intersection(pieces, within)
+    start, end = union(*intersection(pieces, within))
     if not len(start):
         return None
     longest = int(np.argmax(end - start))
@@ -172,7 +261,10 @@ def largest(pieces: Pieces, within: Pieces) -> tuple[int, int] | None:
 
 
 def idle_where(seen: Seen, wanted: Callable[[str, str], bool]) -> list[Pieces]:
-    """Return, for each device, the idle time whose (cause, detail) is wanted."""
+    """Return, for each device, the idle time whose (cause, detail) is wanted.
+
+    Where processes or devices were chosen, only pauses that their activities end.
+    """
     explained = seen.explained
     chosen = np.array([wanted(*label) for label in explained.labels], dtype=np.bool_)
     return _by_device(seen, chosen[explained.pieces.label])
@@ -184,7 +276,17 @@ def idle_of(seen: Seen, causes: Collection[str]) -> list[Pieces]:
 
 
 def idle_before(seen: Seen, kernels: Bools, causes: Collection[str]) -> list[Pieces]:
-    """Return the idle time of some causes in pauses that chosen kernels end, shape (kernels,)."""
+    """Return the idle time of some causes in pauses that chosen kernels end.
+
+    Parameters
+    ----------
+    seen : Seen
+        Everything.
+    kernels : ndarray of bool, shape (kernels,)
+        Which of ``seen.everything.kernels``.
+    causes : collection of str
+        Causes of idle time.
+    """
     explained = seen.explained
     ending = explained.gaps.activity
     ends = (ending >= 0) & (ending < len(kernels))
@@ -195,9 +297,11 @@ def idle_before(seen: Seen, kernels: Bools, causes: Collection[str]) -> list[Pie
 
 
 def _by_device(seen: Seen, rows: Bools) -> list[Pieces]:
-    pieces = seen.explained.pieces
+    pieces, gaps = seen.explained.pieces, seen.explained.gaps
     chosen = np.flatnonzero(rows)
-    device = seen.explained.gaps.device[pieces.gap[chosen]]
+    if seen.own_gaps is not None:
+        chosen = chosen[seen.own_gaps[pieces.gap[chosen]]]
+    device = gaps.device[pieces.gap[chosen]]
     found = []
     for number in seen.devices:
         mine = chosen[device == number]
@@ -205,55 +309,73 @@ def _by_device(seen: Seen, rows: Bools) -> list[Pieces]:
     return found
 
 
-def idle_after_waits(seen: Seen, waits: Bools) -> list[Pieces]:
-    """Return the idle time that the host could have avoided by not waiting.
+def _late_rows(seen: Seen) -> Rows:
+    """Return which idle pieces wait for a launch of what was chosen, and have a known call."""
+    explained = seen.explained
+    late = np.array([_is_late(cause) for cause, _ in explained.labels], dtype=np.bool_)
+    rows = np.flatnonzero(late[explained.pieces.label])
+    if seen.own_gaps is not None:
+        rows = rows[seen.own_gaps[explained.pieces.gap[rows]]]
+    return rows
 
-    A device runs dry while the host waits, and stands still until the host has launched again.
-    Had the host not waited, it would have been ahead by as much as it had waited before the pause
-    began: so much of the host's share of the pause can be saved, and no more.
+
+def late_threads(seen: Seen) -> tuple[Key, ...]:
+    """Return every (process, thread) for whose launches a device had to wait."""
+    gaps, calls = seen.explained.gaps, seen.every_call
+    call = distinct(gaps.call[seen.explained.pieces.gap[_late_rows(seen)]])
+    return group(calls["process_id"][call], calls["thread_id"][call]).keys if len(call) else ()
+
+
+def spared(seen: Seen, start: Int64s, end: Int64s, process: Int64s) -> list[Pieces]:
+    """Return, for each device, the idle time that would go if the host did not spend some time.
+
+    Every later launch of the process would come earlier by all that was spared before it, as far
+    as there are pauses left that wait for a launch: of the time sₙ spared up to the end of a
+    pause of length gₙ, sₙ = min(sₙ₋₁ + gₙ, spent before its end). Time spent while the device
+    works counts, too: the host is then ahead when the work ends. What is spent before the basis
+    does not count in it, and nothing is taken off for a host so far ahead that the queue is full.
 
     Parameters
     ----------
     seen : Seen
         Everything.
-    waits : ndarray of bool, shape (w,)
-        Which of ``seen.waits`` could be avoided.
+    start, end, process : ndarray of int64, shape (n,)
+        When any thread of which process spent time that it could spare, in any order; overlaps
+        of a process count once.
+
+    Returns
+    -------
+    list of Pieces
+        Parts of ``seen.hosted``, beginning where the pauses do.
     """
-    began, ended = union(seen.waits.start[waits], seen.waits.end[waits])
-    gaps, pieces = seen.explained.gaps, seen.explained.pieces
-    if not len(began) or not len(gaps):
-        return [NO_PIECES for _ in seen.devices]
-    before = np.searchsorted(began, gaps.start, side="left") - 1
-    dry = (before >= 0) & (ended[before] >= gaps.start)
-    host = np.array([cause.startswith(HOST) for cause, _ in seen.explained.labels], dtype=np.bool_)
-    until = gaps.start.copy()
-    mine = host[pieces.label]
-    np.maximum.at(until, pieces.gap[mine], pieces.end[mine])
-    until = np.minimum(until, gaps.start + (gaps.start - began[before]))
-    dry &= until > gaps.start
     found = []
-    for number in seen.devices:
-        rows = np.flatnonzero(dry & (gaps.device == number))
-        found.append((gaps.start[rows], until[rows]))
+    spent: dict[int, Pieces] = {}
+    for late in seen.hosted:
+        parts = []
+        for each, (begin, until) in late.items():
+            if each not in spent:
+                mine = process == each
+                spent[each] = intersection(union(start[mine], end[mine]), seen.basis.periods)
+            if len(begin) and len(spent[each][0]):
+                waited = np.cumsum(until - begin)
+                reach = np.minimum.accumulate(covered_before(spent[each], until) - waited)
+                saved = np.diff(waited + np.minimum(reach, 0), prepend=0)
+                parts.append((begin[saved > 0], (begin + saved)[saved > 0]))
+        found.append(unite(*parts))
     return found
 
 
 def ran(seen: Seen, table: Table, rows: Bools) -> list[Pieces]:
-    """Return, for each device, when chosen rows of kernels or copies ran."""
-    chosen = table.take(rows)
-    parts: list[list[npt.NDArray[np.intp]]] = [[] for _ in seen.devices]
-    groups = lanes_of(chosen)
-    every = np.arange(len(chosen))
-    for key, mine in zip(groups.keys, groups.rows(), strict=True):
-        device = seen.measured.identity.device_of(lane_of(key))
-        if device is not None:
-            parts[device].append(every[mine])
-    return [_union_of(chosen, part, seen.window) for part in parts]
-
-
-def _union_of(table: Table, parts: list[npt.NDArray[np.intp]], window: Window) -> Pieces:
-    rows = np.concatenate([np.empty(0, dtype=np.intp), *parts])
-    start, end, _ = clip(
-        table["start_ns"][rows], table["end_ns"][rows], window.start_ns, window.end_ns
+    """Return, for each device, when chosen rows of kernels or copies ran inside the window."""
+    chosen = np.flatnonzero(rows)
+    process, device, start, end = (
+        table[name][chosen] for name in ("process_id", "device_id", "start_ns", "end_ns")
     )
-    return union(start, end)
+    parts: list[list[Pieces]] = [[] for _ in seen.devices]
+    groups = group(process, device)
+    for key, mine in zip(groups.keys, groups.rows(), strict=True):
+        number = seen.measured.identity.device_of(lane_of(key))
+        if number is not None:
+            window = seen.window.start_ns, seen.window.end_ns
+            parts[number].append(union(*clip(start[mine], end[mine], *window)[:2]))
+    return [unite(*part) for part in parts]

@@ -1,0 +1,59 @@
+"""How findings say their numbers: per iteration where there are iterations, else of the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kernelscope import units
+from kernelscope.metrics.intervals import Pieces, total, unite
+from kernelscope.metrics.savable import Seen, bound
+from kernelscope.trace import Table
+
+Bools = npt.NDArray[np.bool_]
+Int64s = npt.NDArray[np.int64]
+
+
+def most(pieces: Sequence[Pieces], seen: Seen) -> str:
+    """Say how much of an iteration, or of the window, pieces take on the device that is named."""
+    longest, _ = bound(pieces, seen)
+    share = units.ratio(min(1.0, longest / seen.basis.mean_ns))
+    if seen.basis.name == "window":
+        return f"{units.duration(longest)} ({share} of the window)"
+    return f"{units.duration(longest)} per iteration ({share} of it)"
+
+
+def taking(ns: int, seen: Seen) -> str:
+    """Say how much time something takes in the basis, per iteration where there are any."""
+    if seen.basis.name == "window":
+        return units.duration(ns)
+    return f"{units.duration(ns / seen.basis.count)} per iteration"
+
+
+def often(start: Int64s, noun: str, seen: Seen, nouns: str = "") -> str:
+    """Say how many of some moments lie in the basis, per iteration where there are any."""
+    starts, ends = seen.basis.periods
+    place = np.searchsorted(starts, start, side="right") - 1
+    number = int(((place >= 0) & (start < ends[np.maximum(place, 0)])).sum())
+    nouns = nouns or f"{noun}s"
+    if seen.basis.name == "window":
+        return f"{units.count(number)} {noun if number == 1 else nouns}"
+    return f"{number / seen.basis.count:,.1f} {nouns} per iteration"
+
+
+def either(one: Sequence[Pieces], other: Sequence[Pieces]) -> list[Pieces]:
+    """Return, for each device, the time that lies in either."""
+    return [unite(a, b) for a, b in zip(one, other, strict=True)]
+
+
+def nothing(pieces: Sequence[Pieces]) -> bool:
+    """Return whether no device has any time."""
+    return not any(map(total, pieces))
+
+
+def named(table: Table, column: str, wanted: Callable[[str], bool]) -> Bools:
+    """Return which rows of a table have a text that is wanted, shape (n,)."""
+    texts = [wanted(text) for text in table.categories(column)]
+    return np.asarray(np.array([*texts, False], dtype=np.bool_)[table[column]])
