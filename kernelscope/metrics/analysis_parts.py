@@ -256,7 +256,7 @@ def finding_table(known: Shared, explained: IdleTime, steps: Iterations, tables:
         window=known.window,
         measured=known.measured,
         explained=explained,
-        chosen=_used(known),
+        chosen=used_devices(known),
         waits=waits,
         tables=tables,
         summary=steps.summary,
@@ -265,7 +265,7 @@ def finding_table(known: Shared, explained: IdleTime, steps: Iterations, tables:
     return findings(seen)
 
 
-def _used(known: Shared) -> tuple[int, ...]:
+def used_devices(known: Shared) -> tuple[int, ...]:
     """Return the numbers of the chosen devices."""
     identity = known.measured.identity
     if not known.partial:

@@ -7,13 +7,18 @@ import sqlite3
 from functools import cache
 from typing import Any
 
+from kernelscope.metrics.call_classes import class_of
 from kernelscope.metrics.communication_names import is_communication
+from kernelscope.metrics.launching import GRAPH_LAUNCHES
 
 FUNCTIONS: dict[str, str] = {
     "median(x)": "the middle value; of an even number the mean of the middle two",
     "quantile(x, q)": "linear interpolation at (n − 1)·q, with q between 0 and 1",
     "stddev(x)": "sample standard deviation (n − 1); 0 for a single value",
     "is_communication(name)": "1 for a kernel that moves data between GPUs (NCCL, …), else 0",
+    "call_class(name)": "what a CUDA call does: synchronization, launch, copy, memset, allocation, "
+    "free, module or other",
+    "is_graph_launch(name)": "1 for a CUDA call that launches a graph, else 0",
 }
 """What :func:`add_functions` adds, and its meaning. Aggregates leave missing values out."""
 
@@ -62,11 +67,22 @@ def add_functions(connection: sqlite3.Connection) -> None:
     for name, arguments, aggregate in made:
         connection.create_aggregate(name, arguments, aggregate)
     connection.create_function("is_communication", 1, _is_communication, deterministic=True)
+    connection.create_function("call_class", 1, _call_class, deterministic=True)
+    connection.create_function("is_graph_launch", 1, _is_graph_launch, deterministic=True)
 
 
 @cache
 def _is_communication(name: str | None) -> int:
     return int(name is not None and bool(is_communication((name,))[0]))
+
+
+@cache
+def _call_class(name: str | None) -> str | None:
+    return None if name is None else class_of(name)
+
+
+def _is_graph_launch(name: str | None) -> int:
+    return int(name is not None and name.startswith(GRAPH_LAUNCHES))
 
 
 def interpolated(values: list[float | int], q: float) -> float | None:

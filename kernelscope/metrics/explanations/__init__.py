@@ -16,8 +16,12 @@ from kernelscope.metrics.explanations import (
     context_entries,
     device_entries,
     event_entries,
+    host_entries,
+    idle_entries,
     iteration_entries,
+    launch_entries,
     range_entries,
+    transfer_entries,
 )
 from kernelscope.metrics.explanations.entry import Explanation, Numbers, Worked, names_in, worked
 from kernelscope.metrics.explanations.planned_entries import PLANNED
@@ -42,6 +46,10 @@ __all__ = [
 TOPICS: Mapping[str, tuple[Explanation, ...]] = {
     "GPU time": device_entries.ENTRIES,
     "Kernels, calls, copies": event_entries.ENTRIES,
+    "CPU and GPU": host_entries.ENTRIES,
+    "Launches": launch_entries.ENTRIES,
+    "Idle time and findings": idle_entries.ENTRIES,
+    "Copies and communication": transfer_entries.ENTRIES,
     "Training iterations": iteration_entries.ENTRIES,
     "NVTX ranges": range_entries.ENTRIES,
     "Context": context_entries.ENTRIES,
