@@ -288,6 +288,8 @@ def widened(values: Array) -> npt.NDArray[np.int64]:
     """Return stored integers as int64, what is missing still missing."""
     if values.dtype == np.int64:
         return values
+    if len(values) and values.strides == (0,):  # one value, broadcast to all rows
+        return np.broadcast_to(widened(values[:1].copy()), values.shape)
     wide = values.astype(np.int64)
     wide[is_missing(values)] = missing_value(wide.dtype)
     return wide

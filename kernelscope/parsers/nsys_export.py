@@ -140,11 +140,17 @@ class Export:
         """Split serialized global ids: bits 24–47 are the process, bits 0–23 the thread."""
         if global_id is None:
             return None, None
-        missing = is_missing(global_id)
-        if len(global_id) and global_id.min() == global_id.max():
-            process, thread = self._split(global_id[:1], missing[:1])
-            return np.broadcast_to(process, missing.shape), np.broadcast_to(thread, missing.shape)
-        return self._split(global_id, missing)
+        if not len(global_id):
+            return self._split(global_id, is_missing(global_id))
+        rows = global_id.shape
+        low, high = int(global_id.min()), int(global_id.max())
+        if low >> PID_SHIFT != high >> PID_SHIFT:
+            return self._split(global_id, is_missing(global_id))
+        # One process: its id need not be stored more than once.
+        process, thread = self._split(global_id[:1], is_missing(global_id[:1]))
+        if low != high:
+            thread = (global_id & ID_MASK).astype(np.int32)
+        return np.broadcast_to(process, rows), np.broadcast_to(thread, rows)
 
     def _split(self, global_id: Array, missing: Array) -> tuple[Array, Array]:
         absent = np.int32(missing_value(np.dtype(np.int32)))
