@@ -242,6 +242,13 @@ def test_gpu_facts_of_the_wrong_kind_are_missing(tmp_path: Path, column: str, va
     assert len(ks.analyze(ks.read(path)).devices) == 1
 
 
+@pytest.mark.parametrize("value", ["'x'", "1.5", "9e999", "NULL", "-3", "X'ff'"])
+def test_processes_of_no_number_keep_their_events(tmp_path: Path, value: str) -> None:
+    table = "PROCESSES"
+    path = written(tmp_path, *relaxed(table), f"UPDATE {table} SET globalPid = {value}")
+    assert ks.analyze(ks.read(path)).kernels.values("total_ns") == [100]
+
+
 def test_an_export_without_devices_says_what_was_assumed(tmp_path: Path) -> None:
     kernel = "CUPTI_ACTIVITY_KIND_KERNEL"
     path = written(tmp_path, f"ALTER TABLE {kernel} DROP COLUMN deviceId")
