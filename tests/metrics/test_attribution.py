@@ -11,6 +11,7 @@ from kernelscope.metrics import range_work
 from kernelscope.metrics.attribution import REASONS, Attributed, attribute
 from kernelscope.metrics.inheritance import HOW
 from kernelscope.metrics.nesting import least_between, nesting
+from kernelscope.metrics.range_checks import range_checks
 from kernelscope.metrics.range_paths import SEPARATOR
 from kernelscope.metrics.ranges import (
     range_instances,
@@ -196,6 +197,18 @@ def test_what_is_not_known_is_not_matched() -> None:
     assert why(attribute(trace).kernels) == ["unknown_thread", "no_launch_row"]
     (row,) = ranges(trace).records()
     assert (row["instances"], row["kernels"]) == (1, 0)
+
+
+def test_kernel_time_adds_up_where_the_threads_of_ranges_are_not_known() -> None:
+    trace = build.trace(
+        ranges=pushed((0, 100, "step"), thread_id=None, domain="model"),
+        api_calls=launches((10, 20)),
+        kernels=kernels((30, 60, 1)),
+    )
+    (outside,) = (row for row in unattributed(trace).records() if row["domain"] == "model")
+    assert (outside["reason"], outside["total_ns"]) == ("no_range_on_thread", 30)
+    checks = range_checks(trace, Window(0, 100, ""), ranges(trace), unattributed(trace))
+    assert checks.values("ok") == [True]
 
 
 def test_nsys_knows_no_iterations() -> None:

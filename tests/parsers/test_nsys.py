@@ -89,6 +89,16 @@ def test_domains_have_their_names() -> None:
     assert set(ranges.texts("domain")) == {"", "MPI"}
 
 
+@pytest.mark.parametrize("number", [1, 2**31, 2**63 - 1, -5])
+def test_a_domain_may_have_any_number(tmp_path: Path, number: int) -> None:
+    run = oracle.Run().range(0, 10, "step").range(2, 5, "solve", domain="linalg")
+    path = oracle.write(run.plan(), tmp_path / "t.sqlite", generation="2025.5")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE NVTX_EVENTS SET domainId = ? WHERE domainId = 1", [number])
+    db.close()
+    assert ks.read(path).ranges.texts("domain") == ["", "linalg"]
+
+
 @needs_corpus
 def test_a_trimmed_export_reads_what_is_left() -> None:
     trace = real("2026.1.1_H100_healthy_1pct_trimmed")
