@@ -13,7 +13,7 @@ from kernelscope.metrics.containment import Intervals, Slices, containment
 from kernelscope.metrics.launch_times import LaunchTimes
 from kernelscope.metrics.launching import Launching, launching
 from kernelscope.metrics.nesting import Nesting, nesting, style_is
-from kernelscope.trace import Table, Trace, is_missing
+from kernelscope.trace import Table, Trace, distinct, is_missing
 
 Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]
@@ -103,9 +103,11 @@ def held_calls(
 
 def _innermost(nest: Nesting, ranges: Table, calls: Launching, strict: bool) -> dict[str, Int32s]:
     domains = ranges.categories("domain")
-    innermost: dict[str, Int32s] = {}
+    # Ranges of unknown threads hold no call, but their domain is one that calls can be outside of.
+    used = distinct(ranges["domain"][style_is(ranges, "push_pop")]).tolist()
+    innermost = {domains[code]: np.full(len(calls), -1, dtype=np.int32) for code in used}
     for stack in nest.stacks:
-        rows = innermost.setdefault(domains[stack.domain], np.full(len(calls), -1, dtype=np.int32))
+        rows = innermost[domains[stack.domain]]
         mine = calls.threads.get((stack.process_id, stack.thread_id))
         if mine is not None:
             rows[mine] = stack.at(calls.start[mine])

@@ -194,5 +194,5 @@ def _paths(trace: Trace, nest: Nesting, folded: bool) -> tuple[Int32s, tuple[str
     if not len(trace.ranges):
         return np.array([-1], dtype=np.int32), ()
     paths = range_paths(trace.ranges, nest, folded=folded)
-    texts = Categorical.of(paths.texts())
+    texts = paths.column()
     return np.append(texts.codes[paths.of_range], np.int32(-1)), texts.categories

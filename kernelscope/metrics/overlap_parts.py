@@ -129,10 +129,9 @@ def _ranges_by(
     events = trace.ranges
     if by == "path":
         paths = range_paths(events, nest, folded=folded)
-        own = np.arange(len(paths), dtype=np.int32)
         code, process, domain, style = paths.of_range, paths.process, paths.domain, paths.style
         named = {
-            "path": Categorical(own, tuple(paths.texts())),
+            "path": paths.column(),
             "name": Categorical(paths.name, paths.names),
         }
     else:

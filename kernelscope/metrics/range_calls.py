@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +12,9 @@ import numpy.typing as npt
 from kernelscope.metrics.attribution import Attribution
 from kernelscope.metrics.enclosing import held_calls
 from kernelscope.metrics.grouping import begins
-from kernelscope.metrics.runs import NO_RUNS, Runs
+from kernelscope.metrics.iteration_family import IterationFamily
+from kernelscope.metrics.runs import NO_RUNS, Runs, united
 
-Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
@@ -27,7 +29,7 @@ class RangeCalls:
         Calls that lie in a range. The runs of one range are disjoint.
     inherited : tuple of Runs
         Calls that inherit a phase or an iteration in which they do not lie; then those that
-        inherit what encloses that, level by level.
+        inherit what encloses that. Empty where nothing inherits.
     """
 
     direct: Runs
@@ -44,39 +46,53 @@ def calls_of_ranges(attribution: Attribution) -> RangeCalls:
             around.trace.ranges, stacked, around.calls, strict=around.strict, process_ranges=False
         ),
     )
-    parts = [(rows[which], first, last) for rows, s in held for which, first, last in (s.runs(),)]
-    if not parts:
-        return RangeCalls(NO_RUNS, _inherited(attribution))
-    direct = Runs(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-    return RangeCalls(direct, _inherited(attribution))
+    direct = [Runs(rows[which], *runs) for rows, s in held for which, *runs in (s.runs(),)]
+    return RangeCalls(_joined(direct), _inherited(attribution))
 
 
 def _inherited(attribution: Attribution) -> tuple[Runs, ...]:
     """Return the calls that inherit each range.
 
     A call inherits a phase or an iteration and with it what encloses that, except for ranges
-    that it lies in anyway: a launch between two steps of an epoch lies in the epoch. On the
-    annotating thread these are the calls before a range's end.
+    that it lies in anyway: a launch between two steps of an epoch lies in the epoch.
+
+    Notes
+    -----
+    What encloses the deepest ranges comes first, and runs that meet there become one: where
+    steps are never closed, each of n lies in all before it, and n²/2 runs would be n.
     """
     around, family = attribution.enclosed, attribution.family
     if family is None:
         return ()
-    runs = _targets(attribution)
+    heirs = _outside(attribution, family, _targets(attribution))
+    if not len(heirs):
+        return ()
+    nest, calls = around.nesting, len(around.calls)
+    depth = nest.depth[heirs.owner]
+    by_depth = np.argsort(depth, kind="stable")
+    levels = np.arange(int(depth.max()) + 2)
+    bounds = np.searchsorted(depth, levels, sorter=by_depth).tolist()
+    outer, found = NO_RUNS, []
+    for level in range(int(depth.max()), 0, -1):
+        inner = _joined([_picked(heirs, by_depth[bounds[level] : bounds[level + 1]]), outer])
+        outer = Runs(nest.parent[inner.owner], inner.first, inner.last)
+        outer = _outside(attribution, family, united(outer, calls))
+        found.append(outer)
+    return heirs, _joined(found)
+
+
+def _outside(attribution: Attribution, family: IterationFamily, runs: Runs) -> Runs:
+    """Leave out the calls that lie in their range: on its own thread, those before its end."""
+    around = attribution.enclosed
+    if family.thread_id is None or not len(runs):
+        return runs
     own = around.calls.threads.get((family.process_id, family.thread_id), slice(0, 0))
-    if family.thread_id is None:
-        own = slice(0, 0)
-    start, end = around.calls.start[own], around.trace.ranges["end_ns"]
-    levels = []
-    while len(runs):
-        mine = (runs.first >= own.start) & (runs.first < own.stop)
-        behind = own.start + np.searchsorted(start, end[runs.owner[mine]])
-        first = runs.first.copy()
-        first[mine] = np.maximum(first[mine], behind)
-        runs = _kept(Runs(runs.owner, first, runs.last), first < runs.last)
-        levels.append(runs)
-        outer = Runs(around.nesting.parent[runs.owner], runs.first, runs.last)
-        runs = _kept(outer, outer.owner >= 0)
-    return tuple(levels)
+    mine = (runs.first >= own.start) & (runs.first < own.stop)
+    end = around.trace.ranges["end_ns"][runs.owner[mine]]
+    first = runs.first.copy()
+    behind = own.start + np.searchsorted(around.calls.start[own], end)
+    first[mine] = np.maximum(first[mine], behind)
+    return _picked(Runs(runs.owner, first, runs.last), first < runs.last)
 
 
 def _targets(attribution: Attribution) -> Runs:
@@ -86,10 +102,19 @@ def _targets(attribution: Attribution) -> Runs:
     new[[part.start for part in attribution.enclosed.calls.threads.values()]] = True
     first = np.flatnonzero(new)
     last = np.append(first[1:], len(target)) if len(first) else first
-    return _kept(Runs(target[first], first, last), target[first] >= 0)
+    return _picked(Runs(target[first], first, last), target[first] >= 0)
 
 
-def _kept(runs: Runs, kept: Bools) -> Runs:
-    if kept.all():
-        return runs
-    return Runs(runs.owner[kept], runs.first[kept], runs.last[kept])
+def _picked(runs: Runs, chosen: npt.NDArray[Any]) -> Runs:
+    return Runs(runs.owner[chosen], runs.first[chosen], runs.last[chosen])
+
+
+def _joined(parts: Sequence[Runs]) -> Runs:
+    parts = [part for part in parts if len(part)]
+    if len(parts) < 2:
+        return parts[0] if parts else NO_RUNS
+    return Runs(
+        np.concatenate([part.owner for part in parts]),
+        np.concatenate([part.first for part in parts]),
+        np.concatenate([part.last for part in parts]),
+    )

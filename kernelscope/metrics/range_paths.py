@@ -94,6 +94,10 @@ class Paths:
                 texts.append(own if parent < 0 else f"{texts[parent]}{SEPARATOR}{own}")
         return texts
 
+    def column(self) -> Categorical:
+        """Return the texts as a column; paths of several processes or domains may read alike."""
+        return Categorical.of(self.texts())
+
     def _end_of(self, row: int) -> str:
         """Return the last `DEEPEST` names of a path, and that there are more before them."""
         names: list[str] = []

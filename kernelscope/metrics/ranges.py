@@ -161,10 +161,11 @@ def range_instances(
     measured = measure_ranges(attribution, _bounds(trace, window))
     calls, work, projection = measured.calls, measured.work, measured.projection
     paths = range_paths(events, nest)
+    path = paths.column()
     none = ~projection.exists
     columns: dict[str, ColumnData] = {
         "row": np.arange(len(events)),
-        "path": Categorical(paths.of_range, tuple(paths.texts())),
+        "path": Categorical(path.codes[paths.of_range], path.categories),
         "name": Categorical(events["name"], events.categories("name")),
         "domain": Categorical(events["domain"], events.categories("domain")),
         "style": Categorical(range_styles(events, nest), STYLES),
@@ -284,14 +285,17 @@ def _without_range(
 ) -> Iterator[tuple[str | None, npt.NDArray[np.bool_], bool]]:
     """Yield the calls in no range at all, then domain by domain those outside its stacks.
 
-    And whether the iteration family has a say there: it has in general and in its own domain.
+    And whether the iteration family has a say there: it has in general and in its own domain,
+    where it cannot bring calls into a stack that its own ranges have no place in.
     """
     around, family = attribution.enclosed, attribution.family
-    inherits = attribution.inheritance.inherited >= 0
-    yield None, ~around.ranged & ~inherits, family is not None
+    row = attribution.inheritance.inherited
+    yield None, ~around.ranged & (row < 0), family is not None
+    pushed = range_styles(around.trace.ranges, around.nesting) == STYLES.index("push_pop")
+    stacked = np.append(pushed, False)[row]  # −1: the spare last place
     for domain, rows in around.innermost.items():
         own = family is not None and family.domain == domain
-        yield domain, (rows < 0) & ~(inherits & own), own
+        yield domain, (rows < 0) & ~(stacked & own), own
 
 
 def _family_reason(attribution: Attribution) -> npt.NDArray[np.bool_]:
@@ -324,7 +328,7 @@ def unclipped(trace: Trace) -> Window:
 
 def _path_columns(trace: Trace, paths: Paths) -> dict[str, ColumnData]:
     return {
-        "path": Categorical(np.arange(len(paths), dtype=np.int32), tuple(paths.texts())),
+        "path": paths.column(),
         "name": Categorical(paths.name, paths.names),
         "domain": Categorical(paths.domain, trace.ranges.categories("domain")),
         "style": Categorical(paths.style, STYLES),

@@ -184,10 +184,10 @@ def _global_pids(reader: Reader) -> list[int]:
     for sources in (small, events):
         found: set[int] = set()
         for table, column in sources:
-            raw = reader.read(table, (column,)).columns.get(column)
-            if isinstance(raw, Numbers):
-                values = raw.values if raw.null is None else raw.values[~raw.null]
-                found.update(int(v) << PID_SHIFT for v in distinct(values >> PID_SHIFT))
+            values = integers(reader.read(table, (column,)).columns.get(column))
+            if values is not None:
+                known = values[~is_missing(values)]
+                found.update(int(v) << PID_SHIFT for v in distinct(known >> PID_SHIFT))
         if found:
             return sorted(found)
     return []

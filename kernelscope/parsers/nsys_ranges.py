@@ -105,12 +105,12 @@ def _domains(
             known[int(owner[row]), int(domain_id[row])] = text.categories[text.codes[row]]
     ids = np.where(is_missing(domain_id), 0, domain_id).astype(np.int64)
     processes = distinct(owner)
-    place = np.searchsorted(processes, owner)
-    width = int(ids.max()) + 1
+    numbers = distinct(ids)  # which may be any of 64 bits, and so would overflow a product
+    place = np.searchsorted(processes, owner) * len(numbers) + np.searchsorted(numbers, ids)
 
     def label(pair: int) -> str:
-        process, number = divmod(pair, width)
+        process, number = pair // len(numbers), int(numbers[pair % len(numbers)])
         default = "" if number == 0 else f"domain {number}"
         return known.get((int(processes[process]), number), default)
 
-    return coded(place * width + ids, label)
+    return coded(place, label)

@@ -50,8 +50,10 @@ def settled(path: Path) -> Iterator[Path]:
                 f'Set TMPDIR to a folder with room, or run: sqlite3 {path} "PRAGMA '
                 'wal_checkpoint(TRUNCATE)"',
             ) from error
-        # Where SQLite cannot, whoever reads the copy finds out why, and says so.
-        with suppress(sqlite3.Error), closing(sqlite3.connect(copy)) as database:
+        # Where SQLite cannot, whoever reads the copy finds out why, and says so. Its message may
+        # quote a damaged schema, which need not be text.
+        cannot = sqlite3.Error, UnicodeDecodeError
+        with suppress(*cannot), closing(sqlite3.connect(copy)) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         yield copy
 

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import kernelscope as ks
 from kernelscope.metrics import range_work
 from kernelscope.metrics.attribution import REASONS, Attributed, attribute
 from kernelscope.metrics.inheritance import HOW
 from kernelscope.metrics.nesting import least_between, nesting
+from kernelscope.metrics.range_checks import range_checks
 from kernelscope.metrics.range_paths import SEPARATOR
 from kernelscope.metrics.ranges import (
     range_instances,
@@ -166,6 +168,8 @@ def test_two_processes_with_equal_names_and_colliding_ids() -> None:
         assert [
             (row["process_id"], row["kernels"], row["kernel_ns"]) for row in table.records()
         ] == [(1, 10, 20 * millisecond), (2, 10, 20 * millisecond)]
+    for table in (*ks.analyze(trace).tables.values(), range_instances(trace)):
+        assert len(table.df) == len(table)
 
 
 def test_nodes_of_a_graph_belong_to_the_ranges_of_its_launch() -> None:
@@ -196,6 +200,18 @@ def test_what_is_not_known_is_not_matched() -> None:
     assert why(attribute(trace).kernels) == ["unknown_thread", "no_launch_row"]
     (row,) = ranges(trace).records()
     assert (row["instances"], row["kernels"]) == (1, 0)
+
+
+def test_kernel_time_adds_up_where_the_threads_of_ranges_are_not_known() -> None:
+    trace = build.trace(
+        ranges=pushed((0, 100, "step"), thread_id=None, domain="model"),
+        api_calls=launches((10, 20)),
+        kernels=kernels((30, 60, 1)),
+    )
+    (outside,) = (row for row in unattributed(trace).records() if row["domain"] == "model")
+    assert (outside["reason"], outside["total_ns"]) == ("no_range_on_thread", 30)
+    checks = range_checks(trace, Window(0, 100, ""), ranges(trace), unattributed(trace))
+    assert checks.values("ok") == [True]
 
 
 def test_nsys_knows_no_iterations() -> None:
@@ -297,6 +313,29 @@ def test_what_a_step_inherits_its_epoch_has_once() -> None:
     assert rows["ncclAllReduce"]["kernels"] == 3
     own = sum(row["self_kernel_ns"] for row in rows.values() if row["domain"] == "")
     assert own == epoch["kernel_ns"]
+
+
+@pytest.mark.parametrize("steps", ["start_end", "crossing"])
+def test_kernel_time_adds_up_where_iterations_have_no_place_in_a_stack(steps: str) -> None:
+    """What inherits them is outside the push/pop ranges of their domain, and counted there."""
+    style = "push_pop" if steps == "crossing" else steps
+    cross = [(100 * i - 5, 100 * i + 5, "data") for i in range(1, 7)]
+    trace = build.trace(
+        ranges=build.joined(
+            pushed(*((100 * i, 100 * i + 90, f"step {i}") for i in range(1, 7)), style=style),
+            pushed(*cross),
+        ),
+        api_calls=launches(*((100 * i + 20, 100 * i + 30) for i in range(1, 7)), thread_id=2),
+        kernels=kernels(*((100 * i + 40, 100 * i + 60, i) for i in range(1, 7))),
+    )
+    found = attribute(trace, family=named(trace, "step #"))
+    (step,) = (row for row in ranges(trace, attribution=found, folded=True).records()
+               if row["name"] == "step #")  # fmt: skip
+    assert (step["style"], step["kernel_ns"], step["self_kernel_ns"]) == (steps, 120, None)
+    outside = unattributed(trace, attribution=found)
+    assert [(row["domain"], row["total_ns"]) for row in outside.records()] == [("", 120)]
+    checks = range_checks(trace, Window(0, 700, ""), ranges(trace, attribution=found), outside)
+    assert checks.values("ok") == [True]
 
 
 def test_without_inheritance_other_threads_are_unattributed() -> None:

@@ -119,3 +119,11 @@ def test_a_damaged_file_with_a_log_is_called_by_its_own_name(pair: Path) -> None
         ks.read(pair)
     assert str(pair) in caught.value.message
     assert tempfile.gettempdir() + "/kernelscope-" not in caught.value.message
+
+
+def test_a_schema_that_is_no_text_with_a_log(pair: Path) -> None:
+    """SQLite quotes what it cannot parse, and Python cannot decode the quotation."""
+    pair.write_bytes(pair.read_bytes().replace(b"CREATE TABLE ", b"CREATE TABLE\xff"))
+    pair.with_name("run.sqlite-wal").write_bytes(b"nonsense" * 900)
+    with pytest.raises(DamagedFileError, match="malformed database schema"):
+        ks.read(pair)

@@ -89,6 +89,16 @@ def test_domains_have_their_names() -> None:
     assert set(ranges.texts("domain")) == {"", "MPI"}
 
 
+@pytest.mark.parametrize("number", [1, 2**31, 2**63 - 1, -5])
+def test_a_domain_may_have_any_number(tmp_path: Path, number: int) -> None:
+    run = oracle.Run().range(0, 10, "step").range(2, 5, "solve", domain="linalg")
+    path = oracle.write(run.plan(), tmp_path / "t.sqlite", generation="2025.5")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE NVTX_EVENTS SET domainId = ? WHERE domainId = 1", [number])
+    db.close()
+    assert ks.read(path).ranges.texts("domain") == ["", "linalg"]
+
+
 @needs_corpus
 def test_a_trimmed_export_reads_what_is_left() -> None:
     trace = real("2026.1.1_H100_healthy_1pct_trimmed")
@@ -240,6 +250,13 @@ def test_gpu_facts_of_the_wrong_kind_are_missing(tmp_path: Path, column: str, va
     gpu = "TARGET_INFO_GPU"
     path = written(tmp_path, *relaxed(gpu), f"UPDATE {gpu} SET {column} = {value}")
     assert len(ks.analyze(ks.read(path)).devices) == 1
+
+
+@pytest.mark.parametrize("value", ["'x'", "1.5", "9e999", "NULL", "-3", "X'ff'"])
+def test_processes_of_no_number_keep_their_events(tmp_path: Path, value: str) -> None:
+    table = "PROCESSES"
+    path = written(tmp_path, *relaxed(table), f"UPDATE {table} SET globalPid = {value}")
+    assert ks.analyze(ks.read(path)).kernels.values("total_ns") == [100]
 
 
 def test_an_export_without_devices_says_what_was_assumed(tmp_path: Path) -> None:
