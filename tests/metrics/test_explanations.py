@@ -38,6 +38,14 @@ HEADLINES = (
     "iterations.score", "ranges.kernel_ns", "ranges.self_kernel_ns", "ranges.projected_ns",
     "ranges.busy_ns", "unattributed.total_ns", "window.duration_ns",
     *(f"devices.partition.{name}_ns" for name in ("compute_only", "copy_only", "idle")),
+    *(f"overlap.{state}_ns" for state in ("both", "gpu_only", "cpu_only", "neither")),
+    "cpu.utilization", "host_threads.busy_ns", "launches.queue_ns.median",
+    "launch_totals.latency_ns.p95", "launches_by_kernel.overhead_ns.mean", "queue_depth.mean",
+    "launch_stretches.waiting_ns", "idle.total_ns", "idle_by_iteration.total_ns",
+    "gap_spectrum.total_ns", "transfers.bytes_per_s", "transfers.exposed_ns",
+    "transfers.blocked_ns", "migrations.total_ns", "communication.exposed_ns",
+    "communication_by_device.exposed_ns", "communication.bus_bytes_per_s",
+    "findings.saving_bound_ns", "ranges.opaque_ns", "iterations.opaque_ns",
 )  # fmt: skip
 
 WRITTEN = [(key, entry) for entries in TOPICS.values() for entry in entries

@@ -183,6 +183,18 @@ ENTRIES: tuple[Explanation, ...] = (
         sql={"unattributed.kernels": _nowhere("kernels")},
     ),
     Explanation(
+        key="ranges.opaque_ns",
+        question="How much time did CUDA graphs take of which no kernel is known?",
+        formula="Σ duration of the graphs traced as one unit that were launched inside, clipped "
+        "to the window",
+        inputs=("graphs.start_ns", "graphs.end_ns", "graphs.correlation_id", "api_calls.start_ns",
+                "api_calls.correlation_id", "ranges.start_ns", "ranges.end_ns"),
+        pitfalls="In no kernel figure, but busy: kernel_ns and opaque_ns are two columns. nsys "
+        "profile --cuda-graph-trace=node shows the kernels, at a higher cost.",
+        elsewhere="Tools that know kernels only take this time for idle.",
+        also=(*_both("opaque_ns"), "unattributed.opaque_ns", "iterations.opaque_ns"),
+    ),
+    Explanation(
         key="graph_kernels.total_ns",
         question="How much time did the kernels of CUDA graphs take, by where they were captured?",
         formula="Σ duration of graph-node kernels, clipped to the window",
