@@ -186,6 +186,8 @@ def _labels(table: Table, of: Column | None) -> list[str]:
     parts: list[list[str]] = [[] for _ in range(len(table))]
     has_path = "path" in table.schema.names
     for column in table.schema.columns:
+        if "code" in table.schema.names and column.name != "code":
+            continue  # the code says which; other texts are sentences
         text = column.dtype == "category" and column.name != "physical_id"
         told = text or column.unit == "id" or column.name == "start_ns"
         if not told or column == of or (has_path and column.name == "name"):

@@ -102,6 +102,13 @@ def test_a_loop_of_tiny_kernels_is_bound_by_launches() -> None:
     assert rows["launch_bound"]["saving_share"] > 0.95
 
 
+@needs_corpus
+def test_iterations_of_the_kernel_sequence_have_no_outside() -> None:
+    rows = of("2023.1.2_RTX3060_gtls_23419k")
+    assert rows["tiny_kernels"]["per"] == "iteration"
+    assert "outside_range" not in rows
+
+
 LAYOUTS = re.compile(r"nchwToNhwcKernel|nhwcToNchwKernel|nhwcAddPaddingKernel")
 
 
