@@ -37,6 +37,11 @@ NO_PIECES: Pieces = (no_times(), no_times())
 """The empty set."""
 
 
+def _few_runs(values: npt.NDArray[Any]) -> bool:
+    """Return whether values are a few ascending runs, which a stable sort merges."""
+    return int(np.count_nonzero(values[1:] < values[:-1])) <= len(values) >> _FEW_RUNS
+
+
 def ascending(times: npt.NDArray[Any]) -> bool:
     """Return whether no time is less than the one before it."""
     return bool((times[1:] >= times[:-1]).all())
@@ -65,7 +70,7 @@ def ordered_with(
     key = times - low
     key <<= bits
     key |= labels
-    key.sort()
+    key.sort(kind="stable" if _few_runs(times) else None)
     label = key & ((1 << bits) - 1)
     key >>= bits
     key += low
@@ -388,7 +393,7 @@ def sorting(values: npt.NDArray[Any], *, descending: bool = False) -> npt.NDArra
         return np.empty(0, dtype=np.intp)
     low, high = int(values.min()), int(values.max())
     bits = count.bit_length()
-    if not descending and np.count_nonzero(values[1:] < values[:-1]) <= count >> _FEW_RUNS:
+    if not descending and _few_runs(values):
         return np.argsort(values, kind="stable")
     if (high - low).bit_length() + bits > 63:
         keyed = -values.astype(np.int64) if descending else values
