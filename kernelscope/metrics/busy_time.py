@@ -97,7 +97,8 @@ def busy_time(calls: Launching, events: DeviceEvents) -> BusyTime:
     first = np.flatnonzero(begins)
     if not len(first):
         return ()
-    cluster = np.cumsum(begins, dtype=np.int32) - np.int32(1)
+    cluster = np.cumsum(begins, dtype=np.int32)
+    cluster -= np.int32(1)
     span = np.minimum.reduceat(call, first), np.maximum.reduceat(call, first)
     across = _across_threads(calls, *span)
     length = np.maximum.reduceat(end, first) - start[first]
@@ -229,8 +230,9 @@ def _clusters(  # noqa: PLR0913 - what they consist of
 
 def _at_first(cluster: npt.NDArray[Any], length: Int64s) -> Int64s:
     """Return the length of each cluster at its first execution, 0 at the others."""
-    first = np.full(len(length), -1)
-    first[cluster[::-1]] = np.arange(len(cluster))[::-1]  # of several, the last one stays
+    first = np.full(len(length), -1, dtype=np.int32)
+    place = np.arange(len(cluster), dtype=np.int32)
+    first[cluster[::-1]] = place[::-1]  # of several, the last one stays
     first = first[first >= 0]
     at = np.zeros(len(cluster), dtype=np.int64)
     at[first] = length[cluster[first]]

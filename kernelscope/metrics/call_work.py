@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -79,18 +78,20 @@ class CallWork:
 
     Attributes
     ----------
-    kernels, kernel_ns, operations : ndarray of int64, shape (m,)
-        Kernels that start in the window, their time inside it, and how many kernels, copies,
-        memsets and opaque graphs start in it.
+    kernels, operations : ndarray of int32, shape (m,)
+        Kernels that start in the window, and how many kernels, copies, memsets and opaque
+        graphs do.
+    kernel_ns : ndarray of int64, shape (m,)
+        The kernels' time inside the window.
     opaque_ns : ndarray of int64, shape (m,), or None
         Time inside the window of graphs that were traced as one unit; None for none.
     first, last : ndarray of int64, shape (m,)
         Earliest start and latest end of all of these, clipped; `NEVER` and −`NEVER` for none.
     """
 
-    kernels: Int64s
+    kernels: Int32s
     kernel_ns: Int64s
-    operations: Int64s
+    operations: Int32s
     opaque_ns: Int64s | None
     first: Int64s
     last: Int64s
@@ -130,11 +131,13 @@ def _time(work: Table, call: Int32s, window: Window, count: int) -> Int64s:
     return sums_by(call, time, count)
 
 
-def _started(work: Table, call: Int32s, window: Window, count: int) -> npt.NDArray[Any]:
+def _started(work: Table, call: Int32s, window: Window, count: int) -> Int32s:
     """Return how many events that start in the window each call launched."""
+    started = np.zeros(count, dtype=np.int32)
     if not len(work):
-        return np.zeros(count, dtype=np.int64)
+        return started
     counted = call >= 0
     if not _inside(work, window):
         counted &= starts_inside(work, window)
-    return np.bincount(call if counted.all() else call[counted], minlength=count)
+    np.add.at(started, call if counted.all() else call[counted], np.int32(1))
+    return started

@@ -49,9 +49,12 @@ def gaps(
     accounts = time.devices if per == "device" else time.lanes
     found = [pauses(account.busy) for account in accounts]
     start, end = _joined(found)
-    owner = np.repeat(np.arange(len(found)), [len(each[0]) for each in found])
-    order = _longest_first(start, end, several=len(found) > 1)
-    owner = owner[order]
+    several = len(found) > 1
+    order = _longest_first(start, end, several=several)
+    if several:
+        owner = np.repeat(np.arange(len(found)), [len(each[0]) for each in found])[order]
+    else:
+        owner = np.broadcast_to(np.int64(0), start.shape)
     columns: dict[str, ColumnData] = {"start_ns": start[order], "end_ns": end[order]}
     columns["duration_ns"] = np.asarray(columns["end_ns"]) - np.asarray(columns["start_ns"])
     if per == "process":

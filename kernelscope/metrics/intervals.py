@@ -12,7 +12,7 @@ in the profiler's own list of gaps. Measures and set operations do not see it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,16 @@ _FEW_RUNS = 10
 _SIMILAR = 8
 """Two sets are merged where one has up to this many times as many pieces as the other."""
 
+_AT_ONCE = 1 << 16
+"""How many pieces are merged with others at a time."""
+
 NO_PIECES: Pieces = (no_times(), no_times())
 """The empty set."""
+
+
+def _few_runs(values: npt.NDArray[Any]) -> bool:
+    """Return whether values are a few ascending runs, which a stable sort merges."""
+    return int(np.count_nonzero(values[1:] < values[:-1])) <= len(values) >> _FEW_RUNS
 
 
 def ascending(times: npt.NDArray[Any]) -> bool:
@@ -65,7 +73,7 @@ def ordered_with(
     key = times - low
     key <<= bits
     key |= labels
-    key.sort()
+    key.sort(kind="stable" if _few_runs(times) else None)
     label = key & ((1 << bits) - 1)
     key >>= bits
     key += low
@@ -201,6 +209,27 @@ def intersection(one: Pieces, other: Pieces) -> Pieces:
         return NO_PIECES
     one, other = extended(one), extended(other)
     one, other = _near(one, other), _near(other, one)
+    parts = [_both(*block) for block in _blocks(one, other)]
+    if len(parts) == 1:
+        return parts[0]
+    begins, ends = zip(NO_PIECES, *parts, strict=True)
+    return np.concatenate(begins), np.concatenate(ends)
+
+
+def _blocks(one: Pieces, other: Pieces) -> Iterator[tuple[Pieces, Pieces]]:
+    """Yield some of the pieces of `one` at a time, with those of `other` that may touch them.
+
+    What is merged then stays in the cache, and takes little memory.
+    """
+    for first in range(0, len(one[0]), _AT_ONCE):
+        part = one[0][first : first + _AT_ONCE], one[1][first : first + _AT_ONCE]
+        low = np.searchsorted(other[1], part[0][0], side="right")
+        high = np.searchsorted(other[0], part[1][-1], side="left")
+        yield part, (other[0][low:high], other[1][low:high])
+
+
+def _both(one: Pieces, other: Pieces) -> Pieces:
+    """Return the time that lies in both sets, by merging them."""
     starts, ends = _merged((one[0], other[0])), _merged((one[1], other[1]))
     # The second is open from the (i+1)-th start on, and the first to end does so at end i.
     begin, end = starts[1:], ends[:-1]
@@ -247,7 +276,10 @@ def overlap(one: Pieces, other: Pieces) -> int:
     if not len(few[0]):
         return 0
     if len(many[0]) < _SIMILAR * len(few[0]):  # merging beats looking up
-        return time_at_least(_merged((one[0], other[0])), _merged((one[1], other[1])), 2)
+        return sum(
+            time_at_least(_merged((a[0], b[0])), _merged((a[1], b[1])), 2)
+            for a, b in _blocks(one, other)
+        )
     before_start, before_end = np.split(covered_before(many, np.concatenate(few)), 2)
     return int((before_end - before_start).sum())
 
@@ -388,7 +420,7 @@ def sorting(values: npt.NDArray[Any], *, descending: bool = False) -> npt.NDArra
         return np.empty(0, dtype=np.intp)
     low, high = int(values.min()), int(values.max())
     bits = count.bit_length()
-    if not descending and np.count_nonzero(values[1:] < values[:-1]) <= count >> _FEW_RUNS:
+    if not descending and _few_runs(values):
         return np.argsort(values, kind="stable")
     if (high - low).bit_length() + bits > 63:
         keyed = -values.astype(np.int64) if descending else values

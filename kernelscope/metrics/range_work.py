@@ -146,7 +146,7 @@ def _opaque_ns(runs: Runs, work: CallWork, count: int) -> Int64s:
     return runs.sums(running_total(work.opaque_ns), count)
 
 
-def _sums_where(runs: Runs, values: Int64s, chosen: Bools, count: int) -> Int64s:
+def _sums_where(runs: Runs, values: npt.NDArray[Any], chosen: Bools, count: int) -> Int64s:
     """Return the sums over the chosen calls only: most traces have none of the kind."""
     if not len(runs) or not chosen.any():
         return np.zeros(count, dtype=np.int64)

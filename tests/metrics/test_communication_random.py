@@ -173,6 +173,8 @@ def test_agrees_with_plain_loops(slow: Slow) -> None:
         (row["process_id"], row["device_id"]): row
         for row in communication_by_device(found, found=time).records()
     }
+    known = communication_by_device(found, found=time, by_kind=communication(found, found=time))
+    assert known.records() == list(whole.values())
     by_device = slow.by_device()
     assert whole.keys() == by_device.keys()
     for lane, row in by_device.items():

@@ -95,6 +95,13 @@ def test_a_few_against_many_agree_with_the_bitmap(one: Spans, two: Spans) -> Non
         assert iv.total(rest) == len(covered(ours) - covered(theirs))
 
 
+@given(st.one_of(SPANS, MANY), st.one_of(SPANS, FEW))
+def test_what_touches_is_found_in_order_or_not(spans: Spans, others: Spans) -> None:
+    starts, ends = (np.array([span[i] for span in spans], dtype=np.int64) for i in (0, 1))
+    found = iv.touching(starts, ends, pieces(others))
+    assert found.tolist() == np.flatnonzero(iv.touches(starts, ends, pieces(others))).tolist()
+
+
 @given(SPANS, SPANS)
 def test_set_operations_agree_with_the_bitmap(one: Spans, two: Spans) -> None:
     a, b = pieces(one), pieces(two)

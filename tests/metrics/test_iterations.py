@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kernelscope import schema
 from kernelscope.errors import NotRecordedError, SelectionError
+from kernelscope.metrics.device_time import measure
 from kernelscope.metrics.iteration_results import STATES
 from kernelscope.metrics.iterations import Iterations, iterations
 from kernelscope.metrics.mark_iterations import mark_iterations
@@ -171,6 +172,12 @@ def test_figures_agree_with_slow_counting(built: Trace) -> None:
         assert row["kernels"] == row["launches"] == len(mine)
         assert row["attributed_ns"] == sum(b - a for a, b in mine)
         assert row["spill_ns"] == sum(max(b - max(a, high), 0) for a, b in mine)
+
+
+@given(run())
+def test_the_devices_accounts_say_the_same(built: Trace) -> None:
+    there = iterations(built, whole(built), pattern="step *", measured=measure(built))
+    assert there.rows.records() == of(built, pattern="step *").rows.records()
 
 
 @given(run(), st.data())

@@ -12,8 +12,13 @@ from hypothesis import given
 
 from kernelscope import schema
 from kernelscope.metrics.graph_gaps import gaps_before_nodes
-from kernelscope.metrics.launch_calls import intra_graph_gaps, launch_calls
-from kernelscope.metrics.launch_latency import launch_totals, launches, launches_by_kernel
+from kernelscope.metrics.launch_calls import find_launch_calls, intra_graph_gaps, launch_calls
+from kernelscope.metrics.launch_latency import (
+    launch_figures,
+    launch_totals,
+    launches,
+    launches_by_kernel,
+)
 from kernelscope.metrics.launch_results import GRAPH
 from kernelscope.metrics.launch_times import launch_times
 from kernelscope.metrics.window import Window, whole
@@ -271,6 +276,17 @@ def test_the_figures_agree_with_plain_loops(found: Trace, bounds: tuple[int, int
         shown = {row["name"]: row["calls"] for row in table.records()}
         names = {each[key] for each in rows if counted(each, low, high)}
         assert names == {name for name, calls in shown.items() if calls}
+
+
+@given(TRACES, WINDOWS)
+def test_what_is_found_together_is_what_is_found_apart(
+    found: Trace, bounds: tuple[int, int] | None
+) -> None:
+    window = Window(bounds[0], bounds[0] + bounds[1], "test") if bounds else whole(found)
+    together = launch_figures(found, window, find_launch_calls(found))
+    for table in (launches, launches_by_kernel, launch_totals):
+        apart = table(found, window, calls=launch_calls(found))
+        assert together[apart.schema.name].records() == apart.records()
 
 
 def check(row: dict[str, Any], name: str, values: list[int]) -> None:
