@@ -14,7 +14,8 @@ from kernelscope.metrics.inheritance import another_thread_annotates
 from kernelscope.metrics.library_domains import is_library
 from kernelscope.metrics.range_calls import calls_of_ranges
 from kernelscope.metrics.range_paths import range_names
-from kernelscope.metrics.ranges import unattributed
+from kernelscope.metrics.ranges import unattributed, unclipped
+from kernelscope.metrics.window import Window, clipped_durations
 from kernelscope.trace import Categorical, Table, Trace, is_missing
 
 MUCH_UNATTRIBUTED = 0.1
@@ -33,13 +34,19 @@ class _Finding:
     message: str
 
 
-def nvtx_findings(trace: Trace, *, attribution: Attribution | None = None) -> Table:
+def nvtx_findings(
+    trace: Trace, window: Window | None = None, *, attribution: Attribution | None = None
+) -> Table:
     """Are the program's ranges sound, and do they cover the device's work?
 
     Parameters
     ----------
     trace : Trace
         The trace.
+    window : Window, optional
+        Where kernels are looked at that no range holds; everywhere by default. What is wrong
+        with ranges, or launches nothing, is told of the whole trace: a missing pop is at home
+        in no window.
     attribution : Attribution, optional
         What :func:`attribute` returned of the same trace.
 
@@ -66,7 +73,10 @@ def nvtx_findings(trace: Trace, *, attribution: Attribution | None = None) -> Ta
     if not len(trace.ranges):
         found = _no_ranges(trace)
     else:
-        found = [*_shape(trace.ranges, attribution), *_coverage(trace, attribution)]
+        found = [
+            *_shape(trace.ranges, attribution),
+            *_coverage(trace, window or unclipped(trace), attribution),
+        ]
     found += _quarantined(trace)
     found.sort(key=lambda finding: finding.severity != "warning")
     return Table.make(
@@ -167,15 +177,15 @@ def _same_bounds(ranges: Table) -> npt.NDArray[np.bool_]:
     return same
 
 
-def _coverage(trace: Trace, attribution: Attribution) -> list[_Finding]:
+def _coverage(trace: Trace, window: Window, attribution: Attribution) -> list[_Finding]:
     """Return how well the ranges cover the device's work."""
     if not len(trace.kernels):
         return []
     found: list[_Finding] = []
-    outside = unattributed(trace, attribution=attribution).records()
+    outside = unattributed(trace, window, attribution=attribution).records()
     left = [row for row in outside if row["kernels"] or row["total_ns"]]
     time = sum(row["total_ns"] for row in left if row["domain"] is None)
-    whole = int((trace.kernels["end_ns"] - trace.kernels["start_ns"]).sum())
+    whole = int(clipped_durations(trace.kernels, window).sum())
     if time:
         share = time / whole
         reasons = ", ".join(row["reason"] for row in left if row["domain"] is None)

@@ -124,7 +124,7 @@ def range_view(  # noqa: PLR0913 - what the command line offers
         int(clipped_durations(chosen.kernels, window).sum()),
         table,
         unattributed(chosen, window, attribution=found),
-        nvtx_findings(chosen, attribution=found),
+        nvtx_findings(chosen, window, attribution=found),
     )
 
 

@@ -101,8 +101,8 @@ def _domains(
     owner = np.zeros(rows, dtype=np.int64) if process is None else process.astype(np.int64)
     known: dict[tuple[int, int], str] = {}
     for row in np.flatnonzero(event_type == names.NVTX_DOMAIN_CREATE).tolist():
-        if text.codes[row] >= 0:
-            known[int(owner[row]), int(domain_id[row])] = text.categories[text.codes[row]]
+        if name := text.categories[text.codes[row]]:  # without one it is not the default domain
+            known[int(owner[row]), int(domain_id[row])] = name
     ids = np.where(is_missing(domain_id), 0, domain_id).astype(np.int64)
     processes = distinct(owner)
     numbers = distinct(ids)  # which may be any of 64 bits, and so would overflow a product

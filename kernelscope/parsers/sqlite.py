@@ -89,12 +89,16 @@ class SqliteFile:
         How each is stored.
     stamp : Stamp or None
         The file's state when the layouts were read.
+    pending : str or None
+        The log beside the file then, as :func:`pending_write` names it. One that another program
+        writes later is not looked into: SQLite would leave an index of it behind.
     """
 
     path: Path
     tables: Mapping[str, tuple[str, ...]]
     layouts: Mapping[str, Layout] = field(default_factory=dict, repr=False)
     stamp: Stamp | None = field(default=None, repr=False)
+    pending: str | None = field(default=None, repr=False)
 
     @classmethod
     def open(cls, path: Path) -> SqliteFile:
@@ -107,18 +111,18 @@ class SqliteFile:
         DamagedFileError
             If a log beside the file shows that its writing was broken off.
         """
-        stamp = Stamp.of(path)
+        stamp, pending = Stamp.of(path), pending_write(path)
         try:
-            with closing(connect(path)) as connection:
+            with closing(connect(path, pending)) as connection:
                 layouts = _layouts(connection)
         except sqlite3.DatabaseError as error:
-            if pending_write(path):
+            if pending:
                 raise _explained(path, "sqlite_master", error) from error
             raise
         except UnicodeDecodeError as error:  # SQLite's message quotes what it cannot read
             raise sqlite3.DatabaseError(f"malformed database schema ({error})") from error
         tables = {name: tuple(layout.columns) for name, layout in layouts.items()}
-        return cls(path, tables, layouts, stamp)
+        return cls(path, tables, layouts, stamp, pending)
 
     def read(self, table: str, wanted: Sequence[str]) -> Read:
         """Read those of the `wanted` columns that `table` has, in rowid order.
@@ -139,7 +143,7 @@ class SqliteFile:
             columns = read_columns(self.path, self.layouts[table], self.stamp, have)
             how = COLUMNAR
         except Unsupported as refusal:
-            columns = read_with_sqlite3(self.path, table, have)
+            columns = read_with_sqlite3(self.path, table, have, self.pending)
             how = f"sqlite3: {refusal.reason}"
         return Read(columns, _rows(columns), how)
 
@@ -163,7 +167,7 @@ class SqliteFile:
                 raise Unsupported("its layout is not known")
             return read_blobs(self.path, self.layouts[table], self.stamp, column, width)
         except Unsupported:
-            return blobs_with_sqlite3(self.path, table, column, width)
+            return blobs_with_sqlite3(self.path, table, column, width, self.pending)
 
     def value_of(self, table: str, keys: str, key: str, values: str) -> str | None:
         """Return the text in column `values` where column `keys` holds `key`; None if nowhere.
@@ -175,7 +179,7 @@ class SqliteFile:
             return None
         query = f"SELECT {_quoted(values)} FROM {_quoted(table)} WHERE {_quoted(keys)} = ?"
         try:
-            with closing(connect(self.path)) as connection:
+            with closing(connect(self.path, self.pending)) as connection:
                 row = connection.execute(query, (key,)).fetchone()
         except sqlite3.Error:
             return None
@@ -196,7 +200,7 @@ class SqliteFile:
         if column not in self.tables.get(table, ()):
             return places, found
         try:
-            with closing(connect(self.path)) as connection:
+            with closing(connect(self.path, self.pending)) as connection:
                 first = 0
                 for block in _blocks(connection, self.path, table, [column]):
                     some = [(i, value) for i, (value,) in enumerate(block, first) if value]
@@ -226,14 +230,14 @@ def _rows(columns: Mapping[str, RawColumn]) -> int:
     return len(first.codes if isinstance(first, Categorical) else first.values)
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path, pending: str | None = None) -> sqlite3.Connection:
     r"""Open `path` read-only; text that is not UTF-8 keeps its bytes as ``\xNN`` escapes.
 
     SQLite may have been built to map files into memory, where a file that another program cuts
     short kills the process; here it reads.
     """
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
-    if not pending_write(path):
+    if not (pending_write(path) if pending is None else pending):
         uri += "&immutable=1"
     connection = sqlite3.connect(uri, uri=True)
     try:
@@ -245,7 +249,9 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def read_with_sqlite3(path: Path, table: str, columns: Sequence[str]) -> dict[str, RawColumn]:
+def read_with_sqlite3(
+    path: Path, table: str, columns: Sequence[str], pending: str | None = None
+) -> dict[str, RawColumn]:
     """Read `columns` of `table` through the standard library; slow, and always right.
 
     Raises
@@ -256,29 +262,35 @@ def read_with_sqlite3(path: Path, table: str, columns: Sequence[str]) -> dict[st
     TraceFileError
         If SQLite cannot read the table for another reason.
     """
-    return _guarded(path, table, lambda connection: _rescan(connection, path, table, columns))
+    return _guarded(
+        path, table, pending, lambda connection: _rescan(connection, path, table, columns)
+    )
 
 
-def blobs_with_sqlite3(path: Path, table: str, column: str, width: int) -> Blobs:
+def blobs_with_sqlite3(
+    path: Path, table: str, column: str, width: int, pending: str | None = None
+) -> Blobs:
     """Read a column of byte strings through the standard library; errors as above."""
 
     def scan(connection: sqlite3.Connection) -> Blobs:
         blocks = _blocks(connection, path, table, [column])
         return of_values([value for block in blocks for (value,) in block], width)
 
-    return _guarded(path, table, scan)
+    return _guarded(path, table, pending, scan)
 
 
-def _guarded(path: Path, table: str, scan: Callable[[sqlite3.Connection], T]) -> T:
+def _guarded(
+    path: Path, table: str, pending: str | None, scan: Callable[[sqlite3.Connection], T]
+) -> T:
     """Scan a table, texts as bytes; say what is wrong where SQLite finds something."""
-    locked, stamp = bool(pending_write(path)), Stamp.of(path)
+    pending, stamp = pending_write(path) if pending is None else pending, Stamp.of(path)
     try:
-        with closing(connect(path)) as connection:
+        with closing(connect(path, pending)) as connection:
             connection.text_factory = bytes
             read = scan(connection)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _explained(path, table, error) from error
-    if not locked and not stamp.holds(path):
+    if pending_write(path) != pending or not (pending or stamp.holds(path)):
         raise DamagedFileError(
             f"{path.name}: table {table!r} changed while it was read",
             "Wait until the file is written, and try again.",

@@ -8,6 +8,7 @@ import pytest
 
 from kernelscope.metrics.attribution import attribute
 from kernelscope.metrics.nvtx_lint import nvtx_findings
+from kernelscope.metrics.window import Window
 from kernelscope.trace import Table, Trace
 from tests import build
 from tests.metrics.scenes import family_of, kernels, launches, pushed
@@ -83,3 +84,16 @@ def test_several_threads_with_the_same_steps() -> None:
     trace = scene(build.joined(pushed(*steps), pushed(*steps, thread_id=2)))
     found = nvtx_findings(trace, attribution=attribute(trace, family=family_of(trace, range(5))))
     assert "nvtx_several_threads" in found.texts("code")
+
+
+def test_what_no_range_holds_is_told_of_the_window() -> None:
+    trace = build.trace(
+        ranges=pushed((0, 10, "step 1")),
+        api_calls=launches((4, 5), (40, 41)),
+        kernels=kernels((20, 24, 1), (50, 60, 2)),
+    )
+    found = nvtx_findings(trace, Window(0, 55, "")).records()
+    assert [(row["code"], row["count"], row["share"]) for row in found] == [
+        ("nvtx_unattributed", 1, 5 / 9)
+    ]
+    assert not len(nvtx_findings(trace, Window(0, 30, "")))

@@ -56,6 +56,19 @@ def path(tmp_path: Path) -> Path:
     return make_trace(tmp_path / "a.sqlite", 4000, page_size=PAGE)
 
 
+@pytest.mark.parametrize("column", ["start", "text"])
+def test_a_log_that_appears_is_not_looked_into(path: Path, column: str) -> None:
+    """SQLite would put an index of it beside the file."""
+    table = "KERNEL" if column == "start" else "NVTX"
+    file = SqliteFile.open(path)
+    path.with_name(path.name + "-wal").write_bytes(b"nonsense" * 900)
+    with pytest.raises(DamagedFileError, match="changed while it was read"):
+        file.read(table, [column])
+    with pytest.raises(DamagedFileError, match="changed while it was read"):
+        file.read_bytes(table, column, 8)
+    assert sorted(each.name for each in path.parent.iterdir()) == ["a.sqlite", "a.sqlite-wal"]
+
+
 @pytest.mark.parametrize("change", [cut, empty, overwrite])
 def test_a_file_that_was_spoilt_since_it_was_opened(
     path: Path, change: Callable[[Path], None]

@@ -89,6 +89,15 @@ def test_domains_have_their_names() -> None:
     assert set(ranges.texts("domain")) == {"", "MPI"}
 
 
+def test_a_domain_without_a_name_is_not_the_default_one(tmp_path: Path) -> None:
+    run = oracle.Run().range(0, 10, "step").range(2, 5, "solve", domain="linalg")
+    path = oracle.write(run.plan(), tmp_path / "t.sqlite", generation="2025.5")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE NVTX_EVENTS SET text = NULL, textId = NULL WHERE eventType = 75")
+    db.close()
+    assert ks.read(path).ranges.texts("domain") == ["", "domain 1"]
+
+
 @pytest.mark.parametrize("number", [1, 2**31, 2**63 - 1, -5])
 def test_a_domain_may_have_any_number(tmp_path: Path, number: int) -> None:
     run = oracle.Run().range(0, 10, "step").range(2, 5, "solve", domain="linalg")

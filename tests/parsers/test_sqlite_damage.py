@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelscope.errors import DamagedFileError
+import kernelscope as ks
+from kernelscope import oracle
+from kernelscope.errors import DamagedFileError, KernelscopeError
 from kernelscope.parsers.sqlite import SqliteFile
 from tests.parsers.damage import DAMAGES, Damage, check_damaged
 from tests.parsers.tables import make_trace
@@ -33,6 +35,26 @@ def test_random_damage(damage: Damage, whole: bytes, tmp_path: Path) -> None:
         path.write_bytes(data)
         outcomes |= set(check_damaged(path))
     assert outcomes - {"columnar"}  # some damage was noticed
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("log", [False, True], ids=["alone", "beside a log"])
+def test_a_damaged_export_is_read_or_refused(damage: Damage, log: bool, tmp_path: Path) -> None:
+    """What the reader lets pass, the parser meets: fractions as ids, say."""
+    path = oracle.write(oracle.SCENES["graphs"](), tmp_path / "trace.sqlite")
+    whole, outcomes = path.read_bytes(), set()
+    if log:
+        path.with_name(path.name + "-wal").write_bytes(b"nonsense" * 900)
+    for seed in range(25):
+        data = bytearray(whole)
+        damage(random.Random(seed), data, 4096)
+        path.write_bytes(data)
+        try:
+            ks.analyze(ks.read(path))
+            outcomes.add("read")
+        except KernelscopeError as error:
+            outcomes.add(type(error).__name__)
+    assert outcomes - {"read"}  # some damage was noticed
 
 
 def _root(path: Path) -> int:
