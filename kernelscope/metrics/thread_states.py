@@ -16,8 +16,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,11 @@ _WAIT_CAUSES = tuple(HOST + wait.replace(": ", "_") for wait in WAITS)
 _SYNCHRONIZATION = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+Cores = Mapping[Key, tuple[Pieces, Pieces]]
+"""(process, thread) → when it was on a core, and when its scheduling was recorded."""
+
+
+@dataclass(frozen=True, eq=False)  # no slots: what every thread asks for is kept
 class Host:
     """What was recorded of the host, and the texts by which its states are called.
 
@@ -65,6 +70,11 @@ class Host:
     calls: Table
     waits: Waiting
     labels: Labels
+
+    @cached_property
+    def cores(self) -> Cores:
+        """When threads were on a core, found once: one that sleeps is held against all others."""
+        return on_cores(self.trace.on_core)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +154,7 @@ def thread_states(host: Host, thread: Key, within: Pieces) -> States:
     calls = _calls(host, thread, within)
     waits = [_waits(host, thread, within, synchronous=each) for each in (True, False)]
     spoken = _Spoken.of(host, thread, within)
-    core, scheduled = on_core(host.trace, thread)
+    core, scheduled = host.cores.get(thread, NOT_RECORDED)
     edges = [within, _near(core, within), scheduled, spoken.loading]
     edges += [(each.start, each.end) for each in (calls, *waits, spoken.layer)]
     times = distinct(np.concatenate([side for pieces in edges for side in pieces]))
@@ -163,19 +173,30 @@ def thread_states(host: Host, thread: Key, within: Pieces) -> States:
     return States(times, label, awake)
 
 
-def on_core(trace: Trace, thread: Key) -> tuple[Pieces, Pieces]:
-    """Return when a thread was on a core, and when its scheduling was recorded.
+NOT_RECORDED = (NO_PIECES, NO_PIECES)
+"""What `Host.cores` would hold of a thread whose scheduling was not recorded."""
 
-    The latter is from the first to the last record of any thread, or never where there is none
-    of this one.
+
+def on_cores(stretches: Table) -> Cores:
+    """Return when each thread was on a core, and when its scheduling was recorded.
+
+    The latter is from the first to the last record of any thread. A thread without any record
+    has no entry.
+
+    Parameters
+    ----------
+    stretches : Table
+        The ``on_core`` of a trace.
     """
-    table = trace.on_core
-    rows = rows_of(table, thread)
-    if not len(rows):
-        return NO_PIECES, NO_PIECES
-    first, last = int(table["start_ns"].min()), int(table["end_ns"].max())
-    known = np.array([first], dtype=np.int64), np.array([last], dtype=np.int64)
-    return union(table["start_ns"][rows], table["end_ns"][rows]), known
+    if not len(stretches):
+        return {}
+    start, end = stretches["start_ns"], stretches["end_ns"]
+    known = np.array([start.min()], dtype=np.int64), np.array([end.max()], dtype=np.int64)
+    threads = group(stretches["process_id"], stretches["thread_id"])
+    return {
+        key: (union(start[rows], end[rows]), known)
+        for key, rows in zip(threads.keys, threads.rows(), strict=True)
+    }
 
 
 def covers(pieces: Pieces, times: Int64s) -> Bools:
