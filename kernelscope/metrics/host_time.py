@@ -277,7 +277,7 @@ def _thread_time(
     busy, unscheduled, source = called, everything, API_CALLS
     if mine.stretches is not None and recorded is not None:
         events = trace.on_core["start_ns"][mine.stretches], trace.on_core["end_ns"][mine.stretches]
-        known = intersection(everything, _known(mine.began, events, recorded))
+        known = intersection(everything, scheduling_known(mine.began, events, recorded))
         start, end, _ = clip(*events, window.start_ns, window.end_ns)
         on_core = union(start, end)
         unscheduled = subtract(everything, known)
@@ -299,13 +299,24 @@ def _thread_time(
     )
 
 
-def _known(began: Int64s, stretches: Pieces, recorded: tuple[int, int]) -> Pieces:
+def scheduling_known(began: Int64s, stretches: Pieces, recorded: tuple[int, int]) -> Pieces:
     """Return when scheduling was recorded of a thread that began CUDA calls at some times.
 
     A call begins on a core. One that began well before the thread's first stretch, or after its
     last, tells that the records do not reach so far; one from before all recording tells nothing.
+
+    Parameters
+    ----------
+    began : ndarray of int64, shape (c,)
+        When it began CUDA calls, in the whole trace.
+    stretches : Pieces
+        When it was on a core; at least once.
+    recorded : (int, int)
+        From when to when the scheduling of any thread was recorded.
     """
     low, high = recorded
+    if not len(began):
+        return _piece(low, high)
     first, last = int(stretches[0].min()), int(stretches[1].max())
     if int(began.min()) < first - CONTRADICTION_NS:
         early = (began >= low) & (began < first - CONTRADICTION_NS)

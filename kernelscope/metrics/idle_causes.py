@@ -97,7 +97,7 @@ def causes(looked: Looked, gaps: IdleGaps, host: Host) -> Segments:
     cutting |= wait >= 0
     if len(rows):
         cutting |= touches(every.start, every.end, flushing(trace.overheads, rows))
-    some, taken = _profilers(trace, gaps, host, every.take(cutting), rows)
+    some, taken = _profilers(gaps, host, every.take(cutting), rows)
     queued = _waited_in_queue(looked, gaps, host, every, taken)
     some = _held_up_in_call(host, some, _own_wait(gaps, host, some))
     some = name_host(host, gaps, some, _HOST)
@@ -191,7 +191,7 @@ def _in_graph(trace: Trace, gaps: IdleGaps, host: Host) -> Bools:
 
 
 def _profilers(
-    trace: Trace, gaps: IdleGaps, host: Host, segments: Segments, rows: npt.NDArray[np.intp]
+    gaps: IdleGaps, host: Host, segments: Segments, rows: npt.NDArray[np.intp]
 ) -> tuple[Segments, Int64s]:
     """Cut out what is the profiler's; return also how much of each pause that is."""
     taken = np.zeros(len(gaps), dtype=np.int64)
@@ -200,7 +200,7 @@ def _profilers(
     left = np.ones(len(segments), dtype=np.bool_)
     parts = []
     for thread, mine in by_thread(host.calls, gaps.call[segments.gap]):
-        held = extended(held_up(trace, host.calls, rows, thread))
+        held = extended(held_up(host, rows, thread))
         left[mine] = False
         parts.append(cut_by_pieces(segments.take(mine), held, _CODE["profiler"]))
     done = together(segments.take(left), *parts)

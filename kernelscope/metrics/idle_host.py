@@ -14,10 +14,10 @@ from kernelscope.metrics.idle_segments import Segments, cut, together
 from kernelscope.metrics.intervals import touches, union
 from kernelscope.metrics.thread_states import (
     ASLEEP,
+    NOT_RECORDED,
     Host,
     driving_threads,
     label_code,
-    on_core,
     thread_states,
 )
 from kernelscope.trace import distinct
@@ -70,7 +70,7 @@ def _busy_elsewhere(host: Host, thread: Key, asleep: Segments) -> Segments:
     for other in driving_threads(host.calls):
         if other[0] != thread[0] or other == thread or other[1] is None or not len(asleep):
             continue
-        core, _ = on_core(host.trace, other)
+        core, _ = host.cores.get(other, NOT_RECORDED)
         if not touches(asleep.start, asleep.end, core).any():
             continue
         states = thread_states(host, other, union(asleep.start, asleep.end))

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from kernelscope.metrics.grouping import Key
 from kernelscope.metrics.intervals import Pieces, intersection, subtract, touches, union, unite
-from kernelscope.metrics.thread_states import on_core, rows_of
-from kernelscope.trace import Table, Trace, is_missing
+from kernelscope.metrics.thread_states import NOT_RECORDED, Host, rows_of
+from kernelscope.trace import Table, is_missing
 
 Rows = npt.NDArray[np.intp]
 
@@ -45,15 +45,13 @@ def flushing(overheads: Table, rows: Rows) -> Pieces:
     return union(overheads["start_ns"][rows], overheads["end_ns"][rows])
 
 
-def held_up(trace: Trace, calls: Table, rows: Rows, thread: Key) -> Pieces:
+def held_up(host: Host, rows: Rows, thread: Key) -> Pieces:
     """When did the profiler hold a thread up?
 
     Parameters
     ----------
-    trace : Trace
-        What the profiler did, and when threads ran.
-    calls : Table
-        CUDA calls without wrappers.
+    host : Host
+        What the profiler did, when threads ran, and their CUDA calls.
     rows : ndarray of int
         The :func:`flushes` among the overheads.
     thread : (process, thread)
@@ -66,14 +64,15 @@ def held_up(trace: Trace, calls: Table, rows: Rows, thread: Key) -> Pieces:
         was off its core or inside a CUDA call.
     """
     process, _ = thread
-    column = trace.overheads["process_id"][rows]
+    overheads, calls = host.trace.overheads, host.calls
+    column = overheads["process_id"][rows]
     theirs = is_missing(column) if process is None else column == process
-    own = np.zeros(len(trace.overheads), dtype=np.bool_)
-    own[rows_of(trace.overheads, thread)] = True
-    others = flushing(trace.overheads, rows[theirs])
-    core, scheduled = on_core(trace, thread)
+    own = np.zeros(len(overheads), dtype=np.bool_)
+    own[rows_of(overheads, thread)] = True
+    others = flushing(overheads, rows[theirs])
+    core, scheduled = host.cores.get(thread, NOT_RECORDED)
     made = rows_of(calls, thread)
     began, ended = calls["start_ns"][made], calls["end_ns"][made]
     near = touches(began, ended, others)
     away = unite(subtract(scheduled, core), union(began[near], ended[near]))
-    return unite(flushing(trace.overheads, rows[own[rows]]), intersection(others, away))
+    return unite(flushing(overheads, rows[own[rows]]), intersection(others, away))

@@ -10,14 +10,17 @@
    fetching data, or the innermost is an operating-system call that takes data in
    (:mod:`kernelscope.metrics.data_loading`), it is *data loading*, named by the innermost. A
    range in which the thread was off its core is told apart by ``(asleep)``.
-5. It was off its core, as far as the scheduling of this thread was recorded.
-6. Else it ran code of which nothing is recorded.
+5. It was off its core, as far as the scheduling of this thread was recorded
+   (:func:`kernelscope.metrics.host_time.scheduling_known`).
+6. Else it ran code of which nothing is recorded; where its scheduling was not, it may have slept
+   as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,7 @@ import numpy.typing as npt
 
 from kernelscope.metrics.data_loading import os_call_loads_data, range_loads_data
 from kernelscope.metrics.grouping import Key, begins, group
+from kernelscope.metrics.host_time import recording, scheduling_known
 from kernelscope.metrics.idle_results import HOST
 from kernelscope.metrics.intervals import NO_PIECES, Pieces, ascending, touches, touching, union
 from kernelscope.metrics.library_domains import is_data_pipeline
@@ -45,7 +49,11 @@ _WAIT_CAUSES = tuple(HOST + wait.replace(": ", "_") for wait in WAITS)
 _SYNCHRONIZATION = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+Cores = Mapping[Key, tuple[Pieces, Pieces]]
+"""(process, thread) → when it was on a core, and when its scheduling was recorded."""
+
+
+@dataclass(frozen=True, eq=False)  # no slots: what every thread asks for is kept
 class Host:
     """What was recorded of the host, and the texts by which its states are called.
 
@@ -65,6 +73,11 @@ class Host:
     calls: Table
     waits: Waiting
     labels: Labels
+
+    @cached_property
+    def cores(self) -> Cores:
+        """When threads were on a core, found once: one that sleeps is held against all others."""
+        return on_cores(self.trace, self.calls)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,16 +157,17 @@ def thread_states(host: Host, thread: Key, within: Pieces) -> States:
     calls = _calls(host, thread, within)
     waits = [_waits(host, thread, within, synchronous=each) for each in (True, False)]
     spoken = _Spoken.of(host, thread, within)
-    core, scheduled = on_core(host.trace, thread)
+    core, scheduled = host.cores.get(thread, NOT_RECORDED)
     edges = [within, _near(core, within), scheduled, spoken.loading]
     edges += [(each.start, each.end) for each in (calls, *waits, spoken.layer)]
     times = distinct(np.concatenate([side for pieces in edges for side in pieces]))
-    asleep = covers(scheduled, times) & ~covers(core, times)
-    known = bool(len(scheduled[0]))
-    plain = label_code(host.labels, HOST + "code", "" if known else NOT_SCHEDULED)
-    label = np.full(len(times), plain, dtype=np.int32)
+    known = covers(scheduled, times)
+    running = covers(core, times)
+    asleep = known & ~running
+    label = np.full(len(times), label_code(host.labels, HOST + "code", NOT_SCHEDULED), np.int32)
+    label[known] = label_code(host.labels, HOST + "code")
     label[asleep] = label_code(host.labels, HOST + "off_core", ASLEEP)
-    awake = ~asleep & known
+    awake = known & running
     for found in (spoken.at(times, asleep), calls.at(times)):
         np.copyto(label, found, where=found >= 0)
     for each in reversed(waits):
@@ -163,19 +177,36 @@ def thread_states(host: Host, thread: Key, within: Pieces) -> States:
     return States(times, label, awake)
 
 
-def on_core(trace: Trace, thread: Key) -> tuple[Pieces, Pieces]:
-    """Return when a thread was on a core, and when its scheduling was recorded.
+NOT_RECORDED = (NO_PIECES, NO_PIECES)
+"""What `Host.cores` would hold of a thread whose scheduling was not recorded."""
 
-    The latter is from the first to the last record of any thread, or never where there is none
-    of this one.
+
+def on_cores(trace: Trace, calls: Table) -> Cores:
+    """Return when each thread was on a core, and when its scheduling was recorded.
+
+    The latter is from the first to the last record of any thread, as far as the thread's CUDA
+    calls do not say otherwise. A thread without any record has no entry.
+
+    Parameters
+    ----------
+    trace : Trace
+        Its scheduling records are read.
+    calls : Table
+        Its CUDA calls.
     """
-    table = trace.on_core
-    rows = rows_of(table, thread)
-    if not len(rows):
-        return NO_PIECES, NO_PIECES
-    first, last = int(table["start_ns"].min()), int(table["end_ns"].max())
-    known = np.array([first], dtype=np.int64), np.array([last], dtype=np.int64)
-    return union(table["start_ns"][rows], table["end_ns"][rows]), known
+    recorded = recording(trace)
+    if recorded is None:
+        return {}
+    start, end = trace.on_core["start_ns"], trace.on_core["end_ns"]
+    threads = group(trace.on_core["process_id"], trace.on_core["thread_id"])
+    callers = group(calls["process_id"], calls["thread_id"])
+    calls_of = dict(zip(callers.keys, callers.rows(), strict=True))
+    found: dict[Key, tuple[Pieces, Pieces]] = {}
+    for key, rows in zip(threads.keys, threads.rows(), strict=True):
+        core = union(start[rows], end[rows])
+        began = calls["start_ns"][calls_of.get(key, slice(0))]
+        found[key] = core, scheduling_known(began, core, recorded)
+    return found
 
 
 def covers(pieces: Pieces, times: Int64s) -> Bools:

@@ -109,13 +109,19 @@ class Slow:
 
     def scheduled(self, thread: tuple[int, int], t: int) -> bool:
         rows = self.tables["on_core"]
-        if not any((r["process_id"], r["thread_id"]) == thread for r in rows):
+        own = [r for r in rows if (r["process_id"], r["thread_id"]) == thread]
+        if not own:
             return False
-        return bool(min(r["start_ns"] for r in rows) <= t < max(r["end_ns"] for r in rows))
-
-    def knows(self, thread: tuple[int, int]) -> bool:
-        rows = self.tables["on_core"]
-        return any((r["process_id"], r["thread_id"]) == thread for r in rows)
+        low, high = min(r["start_ns"] for r in rows), max(r["end_ns"] for r in rows)
+        first, last = min(r["start_ns"] for r in own), max(r["end_ns"] for r in own)
+        for call in self.calls:
+            if (call["process_id"], call["thread_id"]) == thread:
+                # Who calls is on a core: the records of this thread do not reach so far.
+                if low <= call["start_ns"] < first - 1000 * US:
+                    low = first
+                if last + 1000 * US < call["start_ns"] <= high:
+                    high = last
+        return bool(low <= t < high)
 
     def asleep(self, thread: tuple[int, int], t: int) -> bool:
         core = self.of_thread(self.tables["on_core"], thread, t)
@@ -159,7 +165,7 @@ class Slow:
             return "host: range", name + (" (asleep)" if self.asleep(thread, t) else "")
         if self.asleep(thread, t):
             return "host: off_core", self.elsewhere(thread, t)
-        return "host: code", "" if self.knows(thread) else "scheduling not recorded"
+        return "host: code", "" if self.scheduled(thread, t) else "scheduling not recorded"
 
     def elsewhere(self, thread: tuple[int, int], t: int) -> str:
         nothing = "thread asleep, nothing recorded"

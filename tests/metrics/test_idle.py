@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from kernelscope import schema
+from kernelscope.metrics import thread_states
 from kernelscope.metrics.idle import (
     explain,
     idle,
@@ -202,6 +204,55 @@ def test_a_thread_asleep_of_which_nothing_else_is_recorded() -> None:
         (390, 400, "host: code", ""),
         (400, 410, "launch_latency", ""),
     ]
+
+
+def test_a_thread_whose_records_do_not_reach_so_far_was_not_asleep() -> None:
+    """It calls 3 ms before its first record, so that the lack of records says nothing."""
+    trace = between(
+        FIRST,
+        build.joined(calls((2000, 2010, "cudaGetDevice", None)), calls((5050, 5060, LAUNCH, 2))),
+        5070,
+        on_core=build.joined(on_core((5000, 6000)), on_core((0, 6000), thread_id=2)),
+    )
+    unknown = "host: code", "scheduling not recorded"
+    assert pieces(trace)[1:] == [
+        (20, 2000, *unknown),
+        (2000, 2010, "host: cuda_call", "cudaGetDevice"),
+        (2010, 5000, *unknown),
+        (5000, 5050, "host: code", ""),
+        (5050, 5070, "launch_latency", ""),
+    ]
+
+
+def test_where_recording_had_not_begun_a_thread_may_have_slept() -> None:
+    trace = between(FIRST, calls((400, 405, LAUNCH, 2)), 410, on_core=on_core((200, 500)))
+    assert pieces(trace)[1:3] == [
+        (20, 200, "host: code", "scheduling not recorded"),
+        (200, 400, "host: code", ""),
+    ]
+
+
+def test_threads_in_turn_asleep_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many threads that launch is held against all others: not its records each time."""
+    many = range(40)
+    looked_at = Mock(wraps=thread_states.union)
+    monkeypatch.setattr(thread_states, "union", looked_at)
+    starts = [100 * (number + 1) for number in many]
+    trace = build.trace(
+        kernels=kernels(*((start, start + 10, number) for number, start in enumerate(starts))),
+        api_calls=build.joined(
+            *(
+                calls((start - 5, start - 3, LAUNCH, n), thread_id=n)
+                for n, start in enumerate(starts)
+            )
+        ),
+        on_core=build.joined(
+            *(on_core((start - 6, start), thread_id=n) for n, start in enumerate(starts))
+        ),
+    )
+    asleep = sum(end - start for start, end, _, detail in pieces(trace) if detail == ASLEEP)
+    assert asleep == pytest.approx(39 * 84)
+    assert looked_at.call_count <= 4 * len(many)
 
 
 def test_a_straggling_thread_is_named_by_what_it_did() -> None:
