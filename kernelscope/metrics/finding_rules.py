@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kernelscope import units
+from kernelscope.metrics.communication_names import is_communication
 from kernelscope.metrics.finding_host_rules import (
     allocations,
     data_loading,
@@ -165,8 +166,13 @@ def _exposed_communication(seen: Seen) -> Found | None:
     exposed = [seen.measured.devices[device].partition[alone] for device in seen.chosen]
     if not calls or max(exposed) < LEAST_SHARE * total(seen.basis.periods):
         return None
-    savable = [
-        subtract(each.kernels, unite(each.compute, each.graphs)) for each in seen.measured.devices
+    kernels, patterns = seen.trace.kernels, seen.measured.communication
+    talks = np.append(is_communication(kernels.categories("name"), patterns), False)
+    savable = [  # of what was chosen: another process may communicate on the device, too
+        subtract(each, unite(account.compute, account.graphs))
+        for each, account in zip(
+            ran(seen, kernels, talks[kernels["name"]]), seen.measured.devices, strict=True
+        )
     ]
     return Found(
         "exposed_communication",

@@ -187,6 +187,20 @@ def test_communication_that_nothing_hides_counts_once_however_many_run() -> None
     assert row["evidence"].startswith("2 communication kernels in the window; for 80.00 µs (44.4 %")
 
 
+def test_what_another_process_communicates_is_not_of_the_chosen_one() -> None:
+    """Two processes share a GPU: the one computes for 920 µs and communicates for 10."""
+    one = build.kernels((0, 10 * US, NCCL), (80 * US, 1000 * US))
+    trace = build.trace(
+        kernels=build.joined(one, build.kernels((10 * US, 80 * US, NCCL), process_id=2)),
+        devices=build.devices(
+            *({"process_id": each, "uuid": "a", "identifies": True} for each in (1, 2))
+        ),
+    )
+    assert found(trace)["exposed_communication"]["saving_bound_ns"] == 80 * US
+    assert not len(analyze(trace, processes=[1]).findings)
+    assert analyze(trace, processes=[2]).findings["saving_bound_ns"].tolist() == [70 * US]
+
+
 def test_an_opaque_graph_may_hide_communication() -> None:
     trace = build.trace(
         kernels=build.kernels((0, 100 * US, NCCL)),
