@@ -65,7 +65,8 @@ def command(  # noqa: PLR0913 - click passes an argument per option
 
     With FILE, the trace's own numbers are put in. METRIC is the number's place in the JSON of
     kernelscope analyze (devices.kernel_ns, kernels.share), the name of a column (sm_fill), or
-    that of a table, which lists its numbers. Without METRIC, all are listed.
+    that of a table or group (devices.partition), whose numbers are listed. Without METRIC, all
+    are.
 
     \b
     Examples:
@@ -77,10 +78,11 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     if check and file is None:
         raise click.UsageError("--check needs a FILE to check it in.")
     target = destination(output, file)
-    from kernelscope.metrics.explanations import resolve, tables  # noqa: PLC0415 - not for --help
+    from kernelscope.metrics.explanations import inside, resolve  # noqa: PLC0415 - not for --help
     from kernelscope.report import explain  # noqa: PLC0415
 
-    if metric is None or metric in tables():
+    several = [] if metric is None else inside(metric)
+    if metric is None or several:
         if file is not None:
             raise click.UsageError(
                 f"{metric!r} holds several metrics: name one of them with a FILE."
@@ -89,8 +91,8 @@ def command(  # noqa: PLR0913 - click passes an argument per option
             format_name,
             target,
             top,
-            lambda page: explain.listing(page, metric),
-            lambda: explain.catalogue(metric),
+            lambda page: explain.part(page, metric, several) if metric else explain.listing(page),
+            lambda: explain.catalogue(several if metric else None),
         )
         return 0
     topic = resolve(metric)

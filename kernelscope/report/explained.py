@@ -13,6 +13,7 @@ from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.explanations import Topic, Worked, names_in, worked
 from kernelscope.metrics.range_paths import SEPARATOR
+from kernelscope.report.document import launches
 from kernelscope.report.rows import ordered, plain
 from kernelscope.report.sql import execute
 from kernelscope.report.sql_tables import Source, column_name
@@ -152,6 +153,8 @@ def _worked(
 
 def _fact(key: str, analysis: Analysis) -> Any:
     """Return what stands beside the tables, by its place in the JSON; None where nothing does."""
+    if key == "launches.reason":
+        return launches(analysis)["reason"]
     value: Any = {
         "capture": analysis.capture,
         "window": analysis.window,

@@ -44,6 +44,17 @@ def test_the_numbers_of_a_table_are_listed(run: Run) -> None:
     assert "kernels.share" not in out
 
 
+def test_the_numbers_of_a_group_are_listed(run: Run) -> None:
+    made = json.loads(run("explain", "devices.partition", "--format", "json").out)["metrics"]
+
+    assert [each["metric"] for each in made][-1] == "devices.partition.idle_ns"
+    assert len(made) == 8
+
+
+def test_facts_are_listed_with_what_they_hold(run: Run) -> None:
+    assert "why the profiler let no kernels run at once" in run("explain", "capture").out
+
+
 def test_a_number_is_explained(run: Run) -> None:
     out = run("explain", "kernels.share").out
 

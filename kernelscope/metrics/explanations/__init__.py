@@ -19,12 +19,14 @@ from kernelscope.metrics.explanations import (
     iteration_entries,
     range_entries,
 )
+from kernelscope.metrics.explanations.context_entries import FACT
 from kernelscope.metrics.explanations.entry import Explanation, Numbers, Worked, names_in, worked
 from kernelscope.metrics.explanations.planned_entries import PLANNED
 from kernelscope.metrics.explanations.queries import events_of
 from kernelscope.schema import Column, TableSchema
 
 __all__ = [
+    "FACT",
     "PLANNED",
     "TOPICS",
     "Explanation",
@@ -32,9 +34,9 @@ __all__ = [
     "Topic",
     "Worked",
     "groups",
+    "inside",
     "names_in",
     "resolve",
-    "tables",
     "topics",
     "worked",
 ]
@@ -54,6 +56,10 @@ _IN_JSON: tuple[tuple[str, str], ...] = (
     ("iterations.rows.", "iterations."),
     ("unattributed.reasons.", "unattributed."),
     ("unattributed.by_domain.", "unattributed."),
+    ("launches.api.", "launches."),
+    ("launches.by_kernel.", "launches_by_kernel."),
+    ("launches.queue_depth.", "queue_depth."),
+    ("launches.stretches.", "launch_stretches."),
 )
 """Where the JSON nests a table: its path there → the table's name."""
 
@@ -115,9 +121,24 @@ def _entries() -> Iterator[Explanation]:
             yield replace(entry, also=there)
 
 
-def tables() -> frozenset[str]:
-    """Return the first parts of all keys: result tables, and what stands beside them."""
-    return frozenset(key.partition(".")[0] for key in topics() if "." in key)
+def inside(name: str) -> list[Topic]:
+    """Return the numbers inside a table, a group of columns, or a list of the JSON, in order.
+
+    Parameters
+    ----------
+    name : str
+        ``devices``, ``devices.partition``, ``launches.by_kernel``. That of a number, and one that
+        does not exist, hold none.
+    """
+    for prefix in (*_nested(f"{name}."), f"{name}."):
+        found = [
+            topic
+            for key, topic in topics().items()
+            if key.startswith(prefix) and not key.removeprefix(prefix).isdigit()
+        ]
+        if found:
+            return found
+    return []
 
 
 def groups() -> Iterator[tuple[str, list[Topic]]]:
@@ -186,9 +207,7 @@ def resolve(name: str) -> Topic:
 
 def _spellings(name: str) -> Iterator[str]:
     yield name
-    for nested, table in _IN_JSON:
-        if name.startswith(nested):
-            yield table + name.removeprefix(nested)
+    yield from _nested(name)
     parent = name.rpartition(".")[0]
     if parent in topics() and topics()[parent].column is None:
         yield parent  # iterations.runner_up.score is a part of iterations.runner_up
@@ -198,6 +217,13 @@ def _spellings(name: str) -> Iterator[str]:
         if in_sql == f"{table}.{column.replace('.', '_')}":
             yield key
     yield from (f"{name}.0",)  # grid, a list in the JSON
+
+
+def _nested(name: str) -> Iterator[str]:
+    """Yield the key of what the JSON nests, with its table's own name."""
+    for place_there, table in _IN_JSON:
+        if name.startswith(place_there):
+            yield table + name.removeprefix(place_there)
 
 
 def _ends(key: str, name: str) -> bool:
