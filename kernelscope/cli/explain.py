@@ -104,7 +104,7 @@ def command(  # noqa: PLR0913 - click passes an argument per option
         lambda page: explain.lines(topic, page, found),
         lambda: explain.document(topic, found),
     )
-    return _verdict(topic, found) if check else 0
+    return _verdict(found) if check else 0
 
 
 def _in_trace(topic: Topic, file: str, top: int, check: bool, chosen: dict[str, Any]) -> InTrace:
@@ -113,7 +113,7 @@ def _in_trace(topic: Topic, file: str, top: int, check: bool, chosen: dict[str, 
         step(f"Reading {os.path.basename(file)}")
         from kernelscope.parsers import read  # noqa: PLC0415 - not for --help
         from kernelscope.report.explain import InTrace  # noqa: PLC0415
-        from kernelscope.report.explained import compare, numbers  # noqa: PLC0415
+        from kernelscope.report.explained import compare, numbers, unchecked  # noqa: PLC0415
         from kernelscope.report.sql_tables import source_of  # noqa: PLC0415
 
         source = source_of(read(file), **chosen)
@@ -122,12 +122,15 @@ def _in_trace(topic: Topic, file: str, top: int, check: bool, chosen: dict[str, 
         comparison = compare(topic, source) if check else None
     window = source.analysis().window
     spoken = f"window {units.duration(window.duration_ns)}: {window.chosen_by}"
-    return InTrace(rows, count, spoken, comparison)
+    why = unchecked(topic, source) if check and comparison is None else ""
+    withheld = source.trace.capture.serialised if any(row.value is None for row in rows) else None
+    return InTrace(rows, count, spoken, comparison, why, withheld or "")
 
 
-def _verdict(topic: Topic, found: InTrace | None) -> int:
-    comparison = None if found is None else found.comparison
-    if comparison is None:
-        click.echo(f"--check: there is no query for {topic.key}.", err=True)
+def _verdict(found: InTrace | None) -> int:
+    if found is None:
         return 0
-    return 1 if comparison.differences else 0
+    if found.comparison is None:
+        click.echo(f"--check: {found.unchecked}.", err=True)
+        return 0
+    return 1 if found.comparison.differences else 0

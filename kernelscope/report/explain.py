@@ -34,12 +34,18 @@ class InTrace:
         The window that they speak of.
     comparison : Comparison or None
         What SQL finds, where that was asked for and there is a query.
+    unchecked : str
+        Why there is no comparison.
+    withheld : str
+        Why values are missing, where the capture as a whole is the reason.
     """
 
     rows: Sequence[Worked]
     count: int
     window: str
     comparison: Comparison | None = None
+    unchecked: str = ""
+    withheld: str = ""
 
 
 def lines(topic: Topic, page: Page, found: InTrace | None = None) -> list[Text]:
@@ -97,6 +103,7 @@ def document(topic: Topic, found: InTrace | None = None) -> dict[str, Any]:
             {"of": each.label, "numbers": each.text or None, "value": each.value}
             for each in found.rows
         ]
+        made["withheld"] = found.withheld or None
         if found.comparison is not None:
             made["sql_agrees"] = not found.comparison.differences
             made["sql_differences"] = list(found.comparison.differences)
@@ -154,6 +161,8 @@ def _in_trace(unit: str, found: InTrace, page: Page) -> list[Text]:
         made += paragraph(page, _sentence(each, unit), mark="  " if label else "")
     if not labels:
         made += paragraph(page, "No rows: nothing of the kind happened, or it was not recorded.")
+    if found.withheld:
+        made += paragraph(page, f"Withheld: {found.withheld}.")
     if len(found.rows) < found.count:
         more = units.quantity(found.count - len(found.rows), "more row")
         made += paragraph(page, f"… {more} (--top 0 shows all)", style="dim")
