@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from kernelscope.metrics.explanations.entry import OWN, Explanation, Worked
 
+FACT = "What does it hold?"
+"""The question of what is no number: a listing says what it holds instead."""
+
 _EVENTS = ("kernels.start_ns", "copies.start_ns", "graphs.start_ns", "api_calls.start_ns")
 
 _FACTS: tuple[tuple[str, str, str], ...] = (
@@ -15,6 +18,9 @@ _FACTS: tuple[tuple[str, str, str], ...] = (
     ("capture.profiler_version", "text", "as recorded; null where the file does not say"),
     ("capture.schema", "text", "version of the export's tables, as recorded"),
     ("capture.started_at", "text", "wall-clock time of the trace's zero, ISO 8601 in UTC"),
+    ("capture.cpu_cores", "count", "cores of the machine, as recorded"),
+    ("capture.serialised", "text", "why the profiler let no kernels run at once, so that pauses "
+     "and overlap say nothing of the program; null where it did"),
     ("capture.recorded", "text", "canonical tables that the capture holds, empty ones included"),
     ("capture.not_recorded", "text", "the others, with the profiler's flag that records them"),
     ("capture.cpu_cores", "count", "processor cores of the machine; null where the file does not "
@@ -37,13 +43,15 @@ _FACTS: tuple[tuple[str, str, str], ...] = (
     ("iterations.kernel_sequence", "text", "what repeats in the kernel sequence, beside the "
      "markers: name, count, median_ns, confidence, and whether it agrees"),
     ("iterations.notes", "text", "what a reader must know of them"),
+    ("launches.reason", "text", "why no launch can be followed from its call to its execution; "
+     "null where some can"),
     ("window.chosen_by", "text", "how the window was chosen"),
 )  # fmt: skip
 
 
 def _facts() -> Iterable[Explanation]:
     for key, unit, meaning in _FACTS:
-        yield Explanation(key=key, question="What does it hold?", formula=meaning, unit=unit)
+        yield Explanation(key=key, question=FACT, formula=meaning, unit=unit)
 
 
 ENTRIES: tuple[Explanation, ...] = (
