@@ -18,17 +18,12 @@ _FACTS: tuple[tuple[str, str, str], ...] = (
     ("capture.profiler_version", "text", "as recorded; null where the file does not say"),
     ("capture.schema", "text", "version of the export's tables, as recorded"),
     ("capture.started_at", "text", "wall-clock time of the trace's zero, ISO 8601 in UTC"),
-    ("capture.cpu_cores", "count", "cores of the machine, as recorded"),
-    ("capture.serialised", "text", "why the profiler let no kernels run at once, so that pauses "
-     "and overlap say nothing of the program; null where it did"),
     ("capture.recorded", "text", "canonical tables that the capture holds, empty ones included"),
     ("capture.not_recorded", "text", "the others, with the profiler's flag that records them"),
     ("capture.cpu_cores", "count", "processor cores of the machine; null where the file does not "
      "say"),
     ("capture.serialised", "text", "why kernels ran one after the other, as they do not without "
      "the profiler; null for a run as it is"),
-    ("launches.reason", "text", "why no launch can be followed to its execution; null where one "
-     "can"),
     ("iterations.family", "text", "the iterations' range name, digits folded; or the unit that "
      "repeats in the kernel sequence"),
     ("iterations.domain", "text", "their NVTX domain"),
