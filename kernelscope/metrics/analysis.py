@@ -179,6 +179,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     explained = parts.explained_idle(known)
     tables["launch_stretches"] = parts.stretch_table(known, explained)
     tables |= parts.idle_tables(known, explained, steps)
+    tables["gaps"] = parts.gap_table(known)  # large: not before what takes more for a moment
     tables["checks"] = stacked(
         parts.device_checks(known, explained, tables),
         range_checks(chosen, window, tables["ranges"], tables["unattributed"]),
