@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope import schema
+from kernelscope import schema, units
 from kernelscope.schema import Column, TableSchema
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def absent(column: Column, rows: int) -> ColumnData:
     return np.broadcast_to(np.int32(missing_value(np.dtype(np.int32))), (rows,))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Table:
     """Columns under a schema; light, immutable, and quick to make.
 
@@ -181,6 +181,13 @@ class Table:
 
     def __len__(self) -> int:
         return _length(next(iter(self.columns.values())))
+
+    def __repr__(self) -> str:
+        rows, columns = (
+            units.quantity(len(self), "row"),
+            units.quantity(len(self.columns), "column"),
+        )
+        return f"<Table {self.schema.name}: {rows}, {columns}; .df is a DataFrame>"
 
     def __getitem__(self, name: str) -> Array:
         """Return a numeric column as stored, or the codes of a text column."""
@@ -390,7 +397,7 @@ class Capture:
     serialised: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trace:
     """A GPU trace: canonical tables, valid when it exists.
 
@@ -416,6 +423,10 @@ class Trace:
     on_core: Table = Table.empty(schema.ON_CORE)
     counters: Table = Table.empty(schema.COUNTERS)
     quarantine: Table = Table.empty(schema.QUARANTINE)
+
+    def __repr__(self) -> str:
+        held = ", ".join(f"{len(each):,} {name}" for name, each in self.tables.items() if len(each))
+        return f"<Trace {self.capture.file!r}: {held or 'no rows'}>"
 
     @property
     def tables(self) -> dict[str, Table]:

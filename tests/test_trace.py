@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelscope import schema
+from kernelscope.metrics.analysis import analyze
 from kernelscope.trace import (
     Array,
     Capture,
@@ -82,6 +83,13 @@ def test_a_frame_has_categories_and_nullable_integers() -> None:
     assert frame["stream_id"].isna().tolist() == [True, False]
     assert frame["start_ns"].dtype == np.int64
     assert frame["name"].tolist() == ["a", "b"]
+
+
+def test_what_a_notebook_shows_of_a_trace_is_short() -> None:
+    trace = build.trace(kernels=build.kernels((0, 5), (7, 9)))
+    assert repr(trace.kernels) == "<Table kernels: 2 rows, 25 columns; .df is a DataFrame>"
+    assert repr(trace) == f"<Trace {trace.capture.file!r}: 2 kernels>"
+    assert repr(analyze(trace)).startswith(f"<Analysis {trace.capture.file!r}: window 9 ns; tables")
 
 
 def test_every_canonical_table_makes_an_empty_frame() -> None:

@@ -65,7 +65,8 @@ def command(  # noqa: PLR0913 - click passes an argument per option
 
     With FILE, the trace's own numbers are put in. METRIC is the number's place in the JSON of
     kernelscope analyze (devices.kernel_ns, kernels.share), the name of a column (sm_fill), or
-    that of a table, which lists its numbers. Without METRIC, all are listed.
+    that of a table or group (devices.partition), whose numbers are listed. Without METRIC, all
+    are.
 
     \b
     Examples:
@@ -77,10 +78,11 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     if check and file is None:
         raise click.UsageError("--check needs a FILE to check it in.")
     target = destination(output, file)
-    from kernelscope.metrics.explanations import resolve, tables  # noqa: PLC0415 - not for --help
+    from kernelscope.metrics.explanations import inside, resolve  # noqa: PLC0415 - not for --help
     from kernelscope.report import explain  # noqa: PLC0415
 
-    if metric is None or metric in tables():
+    several = [] if metric is None else inside(metric)
+    if metric is None or several:
         if file is not None:
             raise click.UsageError(
                 f"{metric!r} holds several metrics: name one of them with a FILE."
@@ -89,8 +91,8 @@ def command(  # noqa: PLR0913 - click passes an argument per option
             format_name,
             target,
             top,
-            lambda page: explain.listing(page, metric),
-            lambda: explain.catalogue(metric),
+            lambda page: explain.part(page, metric, several) if metric else explain.listing(page),
+            lambda: explain.catalogue(several if metric else None),
         )
         return 0
     topic = resolve(metric)
@@ -102,7 +104,7 @@ def command(  # noqa: PLR0913 - click passes an argument per option
         lambda page: explain.lines(topic, page, found),
         lambda: explain.document(topic, found),
     )
-    return _verdict(topic, found) if check else 0
+    return _verdict(found) if check else 0
 
 
 def _in_trace(topic: Topic, file: str, top: int, check: bool, chosen: dict[str, Any]) -> InTrace:
@@ -111,7 +113,7 @@ def _in_trace(topic: Topic, file: str, top: int, check: bool, chosen: dict[str, 
         step(f"Reading {os.path.basename(file)}")
         from kernelscope.parsers import read  # noqa: PLC0415 - not for --help
         from kernelscope.report.explain import InTrace  # noqa: PLC0415
-        from kernelscope.report.explained import compare, numbers  # noqa: PLC0415
+        from kernelscope.report.explained import compare, numbers, unchecked  # noqa: PLC0415
         from kernelscope.report.sql_tables import source_of  # noqa: PLC0415
 
         source = source_of(read(file), **chosen)
@@ -120,12 +122,15 @@ def _in_trace(topic: Topic, file: str, top: int, check: bool, chosen: dict[str, 
         comparison = compare(topic, source) if check else None
     window = source.analysis().window
     spoken = f"window {units.duration(window.duration_ns)}: {window.chosen_by}"
-    return InTrace(rows, count, spoken, comparison)
+    why = unchecked(topic, source) if check and comparison is None else ""
+    withheld = source.trace.capture.serialised if any(row.value is None for row in rows) else None
+    return InTrace(rows, count, spoken, comparison, why, withheld or "")
 
 
-def _verdict(topic: Topic, found: InTrace | None) -> int:
-    comparison = None if found is None else found.comparison
-    if comparison is None:
-        click.echo(f"--check: there is no query for {topic.key}.", err=True)
+def _verdict(found: InTrace | None) -> int:
+    if found is None:
         return 0
-    return 1 if comparison.differences else 0
+    if found.comparison is None:
+        click.echo(f"--check: {found.unchecked}.", err=True)
+        return 0
+    return 1 if found.comparison.differences else 0

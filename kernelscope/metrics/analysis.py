@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kernelscope import units
 from kernelscope.errors import SelectionError
 from kernelscope.metrics import analysis_parts as parts
 from kernelscope.metrics import launch_results, overlap_results, transfer_results
@@ -68,7 +69,7 @@ METRICS: dict[str, Callable[[Trace, Window], Table]] = {
 """Result table → the function that makes it; a new metric is a function and a line here."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Analysis:
     """The result of :func:`analyze`.
 
@@ -95,6 +96,10 @@ class Analysis:
             return self.tables[name]
         except KeyError:
             raise AttributeError(f"an analysis has no table {name!r}") from None
+
+    def __repr__(self) -> str:
+        window = units.duration(self.window.duration_ns)
+        return f"<Analysis {self.capture.file!r}: window {window}; tables {', '.join(self.tables)}>"
 
     @property
     def ok(self) -> bool:
@@ -179,6 +184,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     explained = parts.explained_idle(known)
     tables["launch_stretches"] = parts.stretch_table(known, explained)
     tables |= parts.idle_tables(known, explained, steps)
+    tables["gaps"] = parts.gap_table(known)  # large: not before what takes more for a moment
     tables["checks"] = stacked(
         parts.device_checks(known, explained, tables),
         range_checks(chosen, window, tables["ranges"], tables["unattributed"]),

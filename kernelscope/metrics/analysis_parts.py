@@ -232,8 +232,12 @@ def device_tables(known: Shared) -> Tables:
         "device_ordinals": device_ordinals(trace, measured.identity),
         "device_processes": device_processes(trace, window, measured=measured),
         "streams": streams(trace, window, identity=measured.identity),
-        "gaps": gaps(trace, window, measured=measured),
     }
+
+
+def gap_table(known: Shared) -> Table:
+    """Return when the devices stood still."""
+    return gaps(known.trace, known.window, measured=known.measured)
 
 
 def device_checks(known: Shared, explained: IdleTime, tables: Tables) -> Table:

@@ -7,7 +7,6 @@ the same pause may follow a synchronisation in a launch-bound stretch.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from kernelscope.metrics.finding_results import FINDINGS
 from kernelscope.metrics.finding_rules import RULES
 from kernelscope.metrics.intervals import total
 from kernelscope.metrics.savable import LEAST_SHARE, Found, Seen, bound, largest
+from kernelscope.metrics.shell_words import shell_path, shell_word
 from kernelscope.metrics.window import whole
 from kernelscope.trace import Categorical, ColumnData, Table, distinct, is_missing
 
@@ -95,9 +95,8 @@ def _command(template: str, stretch: tuple[int, int] | None, seen: Seen) -> str:
     elif (window.start_ns, window.end_ns) != (everything.start_ns, everything.end_ns):
         options.append(f"--between {window.start_ns}ns,{window.end_ns}ns")
     options += _selection(seen)
-    file = _readable(seen.trace.capture.file)
-    file = f"./{file}" if file.startswith("-") else file
-    return " ".join([template.replace(" BETWEEN", "").replace("FILE", shlex.quote(file)), *options])
+    file = shell_path(seen.trace.capture.file)
+    return " ".join([template.replace(" BETWEEN", "").replace("FILE", file), *options])
 
 
 def _selection(seen: Seen) -> list[str]:
@@ -117,7 +116,7 @@ def _selection(seen: Seen) -> list[str]:
             options += [f"{option} {value}" for value in sorted(some)]
     summary = seen.summary
     if summary.source == "user" and summary.family is not None:
-        options.append(f"--iteration {shlex.quote(summary.family)}")
+        options.append(f"--iteration {shell_word(summary.family)}")
     return options
 
 
@@ -137,8 +136,3 @@ def _table(rows: Sequence[Row]) -> Table:
                 [np.nan if value is None else value for value in values], dtype=np.float64
             )
     return Table.make(FINDINGS, columns)
-
-
-def _readable(name: str) -> str:
-    """Return a file name as text that can be written anywhere: bytes of no text are spelt out."""
-    return name.encode("utf-8", "backslashreplace").decode("utf-8")

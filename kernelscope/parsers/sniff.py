@@ -6,7 +6,9 @@ it a file, does it begin as an SQLite database, is it as long as its header says
 
 from __future__ import annotations
 
+import contextlib
 import shlex
+import zlib
 from pathlib import Path
 
 from kernelscope.errors import DamagedFileError, NeedsExportError, NotATraceError, TraceFileError
@@ -135,6 +137,12 @@ def _refuse(path: Path, head: bytes) -> None:
             f"{path} is an Nsight Compute report, which holds counters and no timeline.",
             "Give the Nsight Systems export of the run.",
         )
+    if _is_kineto(head):
+        raise NotATraceError(
+            f"{path} is a trace of the PyTorch profiler (JSON), which kernelscope does not read.",
+            "Record the run with Nsight Systems: nsys profile --trace=cuda,nvtx,osrt python "
+            "train.py, and export that: nsys export --type=sqlite REPORT.nsys-rep",
+        )
     for magic, what, remedy in _OTHER_MAGIC:
         if head.startswith(magic):
             raise NotATraceError(f"{path} is {what}.", remedy)
@@ -181,8 +189,10 @@ def _refuse_nvprof(path: Path, head: bytes) -> None:
         )
 
 
+_GZIP = b"\x1f\x8b"
+_KINETO_KEYS = (b'"schemaVersion"', b'"deviceProperties"', b'"traceEvents"')
 _OTHER_MAGIC = (
-    (b"\x1f\x8b", "compressed with gzip", "Decompress it first: gunzip --keep FILE"),
+    (_GZIP, "compressed with gzip", "Decompress it first: gunzip --keep FILE"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", "Decompress it first: zstd -d FILE"),
     (b"\xfd7zXZ\x00", "compressed with xz", "Decompress it first: xz -d --keep FILE"),
     (b"PK\x03\x04", "a zip archive", "Unpack it first: unzip FILE"),
@@ -190,6 +200,14 @@ _OTHER_MAGIC = (
     (b"PAR1", "a Parquet file", "Export as SQLite: nsys export --type sqlite REPORT.nsys-rep"),
     (b"ARROW1", "an Arrow file", "Export as SQLite: nsys export --type sqlite REPORT.nsys-rep"),
 )
+
+
+def _is_kineto(head: bytes) -> bool:
+    """Return whether a file begins as the PyTorch profiler's JSON, compressed or not."""
+    if head.startswith(_GZIP):
+        with contextlib.suppress(zlib.error):
+            head = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(head, HEADER_BYTES)
+    return head.lstrip().startswith(b"{") and any(key in head for key in _KINETO_KEYS)
 
 
 def _is_text(head: bytes) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from kernelscope import units
-from kernelscope.metrics.explanations import Topic, Worked, groups, topics
+from kernelscope.metrics.explanations import FACT, Topic, Worked, groups, topics
 from kernelscope.parsers.nsys_names import HOW_TO_RECORD
 from kernelscope.report.explained import Comparison
 from kernelscope.report.layout import Page, definitions, heading, paragraph, shorten_all
@@ -34,12 +34,18 @@ class InTrace:
         The window that they speak of.
     comparison : Comparison or None
         What SQL finds, where that was asked for and there is a query.
+    unchecked : str
+        Why there is no comparison.
+    withheld : str
+        Why values are missing, where the capture as a whole is the reason.
     """
 
     rows: Sequence[Worked]
     count: int
     window: str
     comparison: Comparison | None = None
+    unchecked: str = ""
+    withheld: str = ""
 
 
 def lines(topic: Topic, page: Page, found: InTrace | None = None) -> list[Text]:
@@ -58,11 +64,13 @@ def lines(topic: Topic, page: Page, found: InTrace | None = None) -> list[Text]:
     return made
 
 
-def listing(page: Page, table: str | None = None) -> list[Text]:
-    """Return every number that can be explained, or those of one table, in groups."""
-    if table is not None:
-        chosen = [each for key, each in topics().items() if key.startswith(f"{table}.")]
-        return [*heading(page, table), *definitions(page, _said(chosen))]
+def part(page: Page, name: str, chosen: Sequence[Topic]) -> list[Text]:
+    """Return the numbers of a table or a group of columns, a line each."""
+    return [*heading(page, name), *definitions(page, _said(chosen))]
+
+
+def listing(page: Page) -> list[Text]:
+    """Return every number that can be explained, in groups."""
     made: list[Text] = []
     for title, found in groups():
         if found:
@@ -95,25 +103,25 @@ def document(topic: Topic, found: InTrace | None = None) -> dict[str, Any]:
             {"of": each.label, "numbers": each.text or None, "value": each.value}
             for each in found.rows
         ]
+        made["withheld"] = found.withheld or None
         if found.comparison is not None:
             made["sql_agrees"] = not found.comparison.differences
             made["sql_differences"] = list(found.comparison.differences)
     return made
 
 
-def catalogue(table: str | None = None) -> dict[str, Any]:
-    """Return every number that can be explained, or those of one table, ready for JSON."""
+def catalogue(chosen: Sequence[Topic] | None = None) -> dict[str, Any]:
+    """Return numbers that can be explained, every one by default, ready for JSON."""
     return {
         "metrics": [
             {
-                "metric": key,
+                "metric": topic.key,
                 "question": topic.explanation.question,
                 "meaning": topic.column.meaning if topic.column else topic.explanation.formula,
                 "unit": topic.explanation.unit,
                 "written": topic.written,
             }
-            for key, topic in topics().items()
-            if table is None or key.startswith(f"{table}.")
+            for topic in (topics().values() if chosen is None else chosen)
         ]
     }
 
@@ -153,6 +161,8 @@ def _in_trace(unit: str, found: InTrace, page: Page) -> list[Text]:
         made += paragraph(page, _sentence(each, unit), mark="  " if label else "")
     if not labels:
         made += paragraph(page, "No rows: nothing of the kind happened, or it was not recorded.")
+    if found.withheld:
+        made += paragraph(page, f"Withheld: {found.withheld}.")
     if len(found.rows) < found.count:
         more = units.quantity(found.count - len(found.rows), "more row")
         made += paragraph(page, f"… {more} (--top 0 shows all)", style="dim")
@@ -200,8 +210,8 @@ def _said(found: Sequence[Topic]) -> list[tuple[str, str]]:
         (
             topic.key,
             topic.explanation.question
-            if topic.written
-            else f"{topic.column.meaning if topic.column else ''}",
+            if topic.written and topic.explanation.question != FACT
+            else f"{topic.column.meaning if topic.column else topic.explanation.formula}",
         )
         for topic in found
     ]

@@ -13,6 +13,7 @@ from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.explanations import Topic, Worked, names_in, worked
 from kernelscope.metrics.range_paths import SEPARATOR
+from kernelscope.report.document import launches
 from kernelscope.report.rows import ordered, plain
 from kernelscope.report.sql import execute
 from kernelscope.report.sql_tables import Source, column_name
@@ -63,7 +64,11 @@ def numbers(topic: Topic, analysis: Analysis, top: int = 0) -> tuple[list[Worked
     table = ordered(analysis.tables[topic.table.name])
     shown = table.take(np.arange(min(top, len(table)))) if top else table
     labels = _labels(shown, topic.column)
-    if formula is None or (topic.explanation.whole and analysis.window.chosen_by != WHOLE):
+    if (
+        formula is None
+        or (topic.explanation.whole and analysis.window.chosen_by != WHOLE)
+        or (analysis.capture.serialised is not None and (topic.column or "window_ns" in formula))
+    ):  # of a serialised capture, what would be put in is withheld, or says nothing
         values = plain(shown, topic.column.name) if topic.column else [None] * len(shown)
         return [
             Worked(*each) for each in zip(labels, [""] * len(labels), values, strict=True)
@@ -91,11 +96,10 @@ def compare(topic: Topic, source: Source) -> Comparison | None:
     Returns
     -------
     Comparison or None
-        None where there is no query.
+        None where nothing can be compared: see :func:`unchecked`.
     """
     query = topic.explanation.sql.get(topic.key)
-    chosen = source.analysis().window.chosen_by != WHOLE
-    if query is None or (topic.explanation.sql_whole and chosen):
+    if query is None or _of_another_part(topic, source):
         return None
     answer = execute(source, query)
     ours = _keyed(topic, source.analysis(), answer.columns[:-1])
@@ -104,12 +108,29 @@ def compare(topic: Topic, source: Source) -> Comparison | None:
         (key, ours.get(key), theirs.get(key))
         for key in sorted(ours.keys() | theirs.keys(), key=str)
     ]
+    if source.trace.capture.serialised is not None:  # what is withheld is not denied
+        pairs = [each for each in pairs if each[1] is not None]
+        if not pairs:
+            return None
     wrong = [
         f"{_spelled(key)}: SQL finds {_shown(found)}, the analysis {_shown(said)}"
         for key, said, found in pairs
         if not _agree(said, found)
     ]
     return Comparison(len(pairs), tuple(wrong))
+
+
+def unchecked(topic: Topic, source: Source) -> str:
+    """Return why :func:`compare` compares nothing."""
+    if topic.key not in topic.explanation.sql:
+        return f"there is no query for {topic.key}"
+    if _of_another_part(topic, source):
+        return f"the query for {topic.key} is of the whole trace, not of a part"
+    return f"{topic.key} is withheld: {source.trace.capture.serialised}"
+
+
+def _of_another_part(topic: Topic, source: Source) -> bool:
+    return topic.explanation.sql_whole and source.analysis().window.chosen_by != WHOLE
 
 
 def _keyed(topic: Topic, analysis: Analysis, columns: Sequence[str]) -> dict[tuple[Any, ...], Any]:
@@ -152,6 +173,8 @@ def _worked(
 
 def _fact(key: str, analysis: Analysis) -> Any:
     """Return what stands beside the tables, by its place in the JSON; None where nothing does."""
+    if key == "launches.reason":
+        return launches(analysis)["reason"]
     value: Any = {
         "capture": analysis.capture,
         "window": analysis.window,

@@ -185,8 +185,14 @@ def _series(values: list[Any]) -> Any:
 def _must_read(query: str) -> str:
     """Return a query that begins like one, a name in double quotes written as a name.
 
-    SQLite takes a mistyped "column" in double quotes for a text, whose sum is 0.
+    SQLite takes a mistyped "column" in double quotes for a text, whose sum is 0, and nothing that
+    is no Unicode text: a terminal's bytes come as halves of surrogate pairs.
     """
+    if any("\ud800" <= character <= "\udfff" for character in query):
+        raise QueryError(
+            "The query holds bytes that are no text in the encoding of this terminal or file.",
+            "Write it in UTF-8, and set a locale that is UTF-8: LC_ALL=C.UTF-8",
+        )
     match = _BEGINNING.match(query)
     word = match["word"].upper() if match else ""
     if word not in _READING:

@@ -33,6 +33,11 @@ def mistake(connection: sqlite3.Connection, error: Exception, query: str) -> Ker
         return QueryError("The query does more than read.", ONLY_READS)
     if "one statement" in what:
         return QueryError("These are several statements.", "Give one query at a time.")
+    if what.startswith("user-defined "):  # ours, given a value of another kind
+        return QueryError(
+            "A function was given what it does not take.",
+            "median, quantile and stddev take numbers, is_communication a kernel's name.",
+        )
     return QueryError(f"SQLite does not take the query: {error}", f"Its SQL is SQLite's. {_HELP}")
 
 

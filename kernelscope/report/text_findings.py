@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.savable import LEAST_SHARE
+from kernelscope.metrics.shell_words import shell_path, split_words
 from kernelscope.report.device_names import labels
 from kernelscope.report.layout import Page, heading, paragraph
 
 _MOST = 7
+_GOES_ON = " \\"
+"""Behind a line of a command that the next one goes on with."""
 
 _LOOKED_FOR = (
     "starvation by data loading or between iterations, pageable copies, synchronisations, "
@@ -64,15 +67,29 @@ def _finding(analysis: Analysis, page: Page, rank: int, row: dict[str, Any]) -> 
         *paragraph(page, _bound(row, analysis.window.duration_ns), mark=blank, style="yellow"),
         *paragraph(page, evidence, mark=blank),
         *paragraph(page, f"Try: {_ended(row['advice'])}", mark=blank),
-        *paragraph(page, f"Next: {_command(analysis, row['next'], page)}", mark=blank, style="dim"),
+        *_next(analysis, row["next"], page, blank),
     ]
 
 
-def _command(analysis: Analysis, command: str, page: Page) -> str:
-    """Return a command, with FILE for the file where its name would break over lines."""
-    if len(command) <= page.width - len("1  Next: "):
-        return command
-    return command.replace(shlex.quote(analysis.capture.file), "FILE")
+def _next(analysis: Analysis, command: str, page: Page, blank: str) -> list[Text]:
+    """Return a command as a shell takes it, over several lines where it is too long for one.
+
+    FILE stands for a file whose name alone is.
+    """
+    first, room = f"{blank}Next: ", page.width - len(f"{blank}Next: ") - len(_GOES_ON)
+    file = shell_path(analysis.capture.file)
+    if cell_len(file) > room:
+        command = command.replace(file, "FILE")
+    lines = [""]
+    for word in split_words(command):
+        longer = f"{lines[-1]} {word}".lstrip()
+        if cell_len(longer) > room:
+            lines[-1] += _GOES_ON
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    marks = [first, *[" " * len(first)] * len(lines)]
+    return [Text(mark + line, style="dim") for mark, line in zip(marks, lines, strict=False)]
 
 
 def _bound(row: dict[str, Any], window_ns: int) -> str:

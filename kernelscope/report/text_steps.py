@@ -91,7 +91,7 @@ def _steady(summary: IterationSummary) -> str:
 
 def _labelled(summary: IterationSummary) -> str:
     parts = [
-        f"{what}: {_numbers(numbers)}"
+        f"{what}: {'iteration' if len(numbers) == 1 else 'iterations'} {_numbers(numbers)}"
         for what, numbers in (("Warm-up", summary.warmup), ("Outliers", summary.outliers))
         if numbers
     ]
@@ -111,10 +111,10 @@ def _device_share(rows: Table) -> str:
         return ""
     period = int(rows["period_ns"][steady].sum())
     busy = int(rows["busy_in_window_ns"][steady].sum())
-    text = f"In steady iterations the GPU is busy {units.ratio(busy / period)} of the time"
+    text = f"In steady iterations the GPU is busy {units.ratio(busy / period)} of the step time"
     outside = [value for value in _picked(rows, "outside_ns", steady) if value is not None]
     if outside and period:
-        text += f"; {units.ratio(sum(outside) / period)} of it lies outside the range"
+        text += f"; {units.ratio(sum(outside) / period)} of the step time lies outside the range"
     return f"{text}."
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import kernelscope
 from kernelscope.metrics.analysis import analyze
+from kernelscope.report.layout import Page
+from kernelscope.report.text_findings import findings
 from tests.cli.conftest import Run
 from tests.corpus import each, nsys_traces
 
@@ -42,3 +47,27 @@ def test_any_file_name_will_do(
     shutil.copy(TRACES / "resnet_training.sqlite", tmp_path / name)
     monkeypatch.chdir(tmp_path)
     assert follow(run, Path(name)) > 2
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.parametrize("name", ["two\nlines.sqlite", "bytes \udcff.sqlite"])
+@pytest.mark.parametrize("width", [60, 100])
+def test_what_is_printed_can_be_pasted(
+    name: str, width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(TRACES / "resnet_training.sqlite", tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    page = Page(width)
+    lines = [line.plain for line in findings(analyze(kernelscope.read(name)), page)]
+    assert max(map(len, lines)) <= width
+    start = next(place for place, line in enumerate(lines) if "Next: " in line)
+    command = "\n".join(lines[start : start + 3]).partition("Next: ")[2].partition("\n2  ")[0]
+    assert command.count(" \\\n") == (width == 60)
+    done = subprocess.run(
+        ["bash", "-c", f'kernelscope() {{ {sys.executable} -m kernelscope "$@"; }}; {command}'],
+        env={**os.environ, "PYTHONPATH": str(TRACES.parent)},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"pageable" in done.stdout

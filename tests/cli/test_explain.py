@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kernelscope import parsers
 from kernelscope.metrics import analysis as analyses
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.explanations import topics
@@ -42,6 +43,17 @@ def test_the_numbers_of_a_table_are_listed(run: Run) -> None:
 
     assert "devices.partition.idle_ns" in out
     assert "kernels.share" not in out
+
+
+def test_the_numbers_of_a_group_are_listed(run: Run) -> None:
+    made = json.loads(run("explain", "devices.partition", "--format", "json").out)["metrics"]
+
+    assert [each["metric"] for each in made][-1] == "devices.partition.idle_ns"
+    assert len(made) == 8
+
+
+def test_facts_are_listed_with_what_they_hold(run: Run) -> None:
+    assert "why the profiler let no kernels run at once" in run("explain", "capture").out
 
 
 def test_a_number_is_explained(run: Run) -> None:
@@ -99,6 +111,27 @@ def test_a_number_is_checked(run: Run, trace_file: Path) -> None:
         0,
         "--check: there is no query for devices.sm_fill.\n",
     )
+    part = run("explain", "window.duration_ns", trace_file, "--check", "--between", "1us,3us")
+    assert "is of the whole trace, not of a part" in part.err
+
+
+def test_what_a_serialised_capture_withholds_is_neither_worked_out_nor_denied(
+    run: Run, trace_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = five_rows()
+    serial = replace(trace, capture=replace(trace.capture, serialised="one by one, for counters"))
+    monkeypatch.setattr(parsers, "read", lambda _file: serial)
+
+    for metric in ("devices.busy_ns", "gaps.duration_ns", "kernels.share_of_window"):
+        outcome = run("explain", metric, trace_file, "--check")
+        assert outcome.code == 0
+        assert outcome.err == f"--check: {metric} is withheld: one by one, for counters.\n"
+    share = run("explain", "kernels.share_of_window", trace_file).out
+    assert "  – (no value)\nWithheld: one by one, for counters." in share
+    assert "– (no value)" in run("explain", "gpu_utilization", trace_file).out
+    kernel_ns = run("explain", "devices.kernel_ns", trace_file, "--check").out
+    assert "3,000 ns (3.000 µs)" in kernel_ns
+    assert "✓ SQL finds the same" in kernel_ns
 
 
 def test_a_wrong_number_fails_the_check(

@@ -17,6 +17,7 @@ from kernelscope.metrics.explanations import (
     PLANNED,
     TOPICS,
     Topic,
+    inside,
     names_in,
     place,
     resolve,
@@ -77,7 +78,7 @@ def test_headlines_are_explained_by_hand(key: str) -> None:
 
 def test_what_is_explained_exists() -> None:
     """A column, a figure made of columns or by a function, or a fact beside the tables."""
-    beside = {"schema_version", "capture", "window", "iterations"}
+    beside = {"schema_version", "capture", "window", "iterations", "launches"}
     for key, entry in WRITTEN:
         found = place(key)[1] is not None or callable(entry.numbers) or bool(entry.of)
         found |= key == "launches.reason"
@@ -108,13 +109,6 @@ def test_formulas_name_columns_of_their_rows() -> None:
             assert summed <= set(topic.table.names), key
 
 
-LISTS = (
-    "iterations.rows", "unattributed", "unattributed.reasons", "unattributed.by_domain",
-    "launches.api", "launches.by_kernel", "launches.queue_depth", "launches.stretches",
-)  # fmt: skip
-"""What may be empty, or null, in place of its rows."""
-
-
 def paths(value: Any, path: str = "") -> Iterator[str]:
     """Yield where every value of a JSON document stands, list positions left out."""
     if isinstance(value, dict):
@@ -130,10 +124,31 @@ def paths(value: Any, path: str = "") -> Iterator[str]:
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
 def test_every_place_of_the_json_is_explained(sample: Path) -> None:
     analysis = ks.analyze(ks.read(sample), batch_size=64, cross_check=True)
-    empty = {table.name for table in TABLES if not len(analysis.tables[table.name])}
-    for path in set(paths(document(analysis))) - empty:
-        if path not in LISTS:
+    for path in set(paths(document(analysis))):
+        if not inside(path):
             resolve(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("devices.concurrency", "devices.concurrency.two_ns"),
+        ("kernels.by_device", "kernels_by_device.total_ns"),
+        ("launches.api.queue_ns", "launches.queue_ns.p99"),
+        ("launches.by_kernel", "launches_by_kernel.total_ns"),
+        ("launches.stretches", "launch_stretches.idle_ns"),
+    ],
+)
+def test_a_list_or_group_of_the_json_holds_numbers(name: str, number: str) -> None:
+    keys = [topic.key for topic in inside(name)]
+
+    assert number in keys
+    assert all(key.startswith(number.rpartition(".")[0]) for key in keys)
+
+
+@pytest.mark.parametrize("name", ["", "nothing", "devices.kernel_ns", "launch_shapes.grid"])
+def test_a_number_holds_no_others(name: str) -> None:
+    assert inside(name) == []
 
 
 @pytest.mark.parametrize(
@@ -151,6 +166,9 @@ def test_every_place_of_the_json_is_explained(sample: Path) -> None:
         ("launches.by_kernel.queue_ns.median", "launches_by_kernel.queue_ns.median"),
         ("launches.stretches.waiting_ns", "launch_stretches.waiting_ns"),
         ("launch_shapes.grid", "launch_shapes.grid.0"),
+        ("launches.by_kernel.queue_ns.p95", "launches_by_kernel.queue_ns.p95"),
+        ("launches.stretches.idle_ns", "launch_stretches.idle_ns"),
+        ("capture.serialised", "capture.serialised"),
     ],
 )
 def test_a_number_goes_by_several_names(spelling: str, key: str) -> None:

@@ -14,6 +14,7 @@ from kernelscope.metrics.idle import (
     explain,
     idle,
 )
+from kernelscope.metrics.intervals import union
 from kernelscope.metrics.window import Window
 from kernelscope.trace import Trace
 from tests import build
@@ -235,7 +236,7 @@ def test_where_recording_had_not_begun_a_thread_may_have_slept() -> None:
 def test_threads_in_turn_asleep_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of many threads that launch is held against all others: not its records each time."""
     many = range(40)
-    looked_at = Mock(wraps=thread_states.union)
+    looked_at = Mock(wraps=union)
     monkeypatch.setattr(thread_states, "union", looked_at)
     starts = [100 * (number + 1) for number in many]
     trace = build.trace(

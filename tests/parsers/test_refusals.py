@@ -51,6 +51,7 @@ def written(name: str, content: bytes) -> Callable[[Path], Path]:
     return make
 
 
+KINETO = b'\n{\n  "schemaVersion": 1,\n  "deviceProperties": [],\n  "traceEvents": []\n}'
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
 
 CASES: dict[str, tuple[Callable[[Path], Path], type[KernelscopeError], str, str]] = {
@@ -62,6 +63,10 @@ CASES: dict[str, tuple[Callable[[Path], Path], type[KernelscopeError], str, str]
     "qdstrm": (written("r.qdstrm", b"\x01\xff"), NeedsExportError, ".qdstrm", "QdstrmImporter"),
     "text": (written("t.sqlite", "Größe\n".encode()), NotATraceError, "text file", "nsys export"),
     "gzip": (written("g.gz", gzip.compress(b"x")), NotATraceError, "gzip", "gunzip"),
+    "kineto": (written("k.json", KINETO), NotATraceError, "PyTorch profiler", "nsys profile"),
+    "kineto, compressed": (
+        written("k.json.gz", gzip.compress(KINETO)), NotATraceError, "PyTorch profiler", "nsys",
+    ),
     "zip": (written("a.zip", b"PK\x03\x04...."), NotATraceError, "zip", "unzip"),
     "ncu report": (written("n.ncu-rep", b"NVR\x00"), NotATraceError, "Compute", "Systems"),
     "encrypted": (

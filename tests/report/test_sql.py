@@ -153,6 +153,10 @@ def test_a_query_only_reads(query: str, tmp_path: Path, monkeypatch: pytest.Monk
         ("SELECT 1; SELECT 2", "several statements", "one query"),
         ("DROP TABLE kernels", "begin with 'DROP'", "only read"),
         ("SELECT median(1, 2)", "wrong number of arguments", "SQLite"),
+        ("SELECT median(name) FROM kernels", "does not take", "numbers"),
+        ("SELECT quantile(start_ns, name) FROM kernels", "does not take", "numbers"),
+        ("SELECT is_communication(start_ns) FROM kernels", "does not take", "name"),
+        ("SELECT '\udcff'", "no text", "UTF-8"),
     ],
 )
 def test_mistakes_are_answered(query: str, says: str, hint: str) -> None:

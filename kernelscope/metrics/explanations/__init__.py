@@ -23,12 +23,14 @@ from kernelscope.metrics.explanations import (
     range_entries,
     transfer_entries,
 )
+from kernelscope.metrics.explanations.context_entries import FACT
 from kernelscope.metrics.explanations.entry import Explanation, Numbers, Worked, names_in, worked
 from kernelscope.metrics.explanations.planned_entries import PLANNED
 from kernelscope.metrics.explanations.queries import events_of
 from kernelscope.schema import Column, TableSchema
 
 __all__ = [
+    "FACT",
     "PLANNED",
     "TOPICS",
     "Explanation",
@@ -36,9 +38,9 @@ __all__ = [
     "Topic",
     "Worked",
     "groups",
+    "inside",
     "names_in",
     "resolve",
-    "tables",
     "topics",
     "worked",
 ]
@@ -127,9 +129,24 @@ def _entries() -> Iterator[Explanation]:
             yield replace(entry, also=there)
 
 
-def tables() -> frozenset[str]:
-    """Return the first parts of all keys: result tables, and what stands beside them."""
-    return frozenset(key.partition(".")[0] for key in topics() if "." in key)
+def inside(name: str) -> list[Topic]:
+    """Return the numbers inside a table, a group of columns, or a list of the JSON, in order.
+
+    Parameters
+    ----------
+    name : str
+        ``devices``, ``devices.partition``, ``launches.by_kernel``. That of a number, and one that
+        does not exist, hold none.
+    """
+    for prefix in (*_nested(f"{name}."), f"{name}."):
+        found = [
+            topic
+            for key, topic in topics().items()
+            if key.startswith(prefix) and not key.removeprefix(prefix).isdigit()
+        ]
+        if found:
+            return found
+    return []
 
 
 def groups() -> Iterator[tuple[str, list[Topic]]]:
@@ -198,9 +215,7 @@ def resolve(name: str) -> Topic:
 
 def _spellings(name: str) -> Iterator[str]:
     yield name
-    for nested, table in _IN_JSON:
-        if name.startswith(nested):
-            yield table + name.removeprefix(nested)
+    yield from _nested(name)
     parent = name.rpartition(".")[0]
     if parent in topics() and topics()[parent].column is None:
         yield parent  # iterations.runner_up.score is a part of iterations.runner_up
@@ -210,6 +225,13 @@ def _spellings(name: str) -> Iterator[str]:
         if in_sql == f"{table}.{column.replace('.', '_')}":
             yield key
     yield from (f"{name}.0",)  # grid, a list in the JSON
+
+
+def _nested(name: str) -> Iterator[str]:
+    """Yield the key of what the JSON nests, with its table's own name."""
+    for place_there, table in _IN_JSON:
+        if name.startswith(place_there):
+            yield table + name.removeprefix(place_there)
 
 
 def _ends(key: str, name: str) -> bool:

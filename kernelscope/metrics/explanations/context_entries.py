@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from kernelscope.metrics.explanations.entry import OWN, Explanation, Worked
 
+FACT = "What does it hold?"
+"""The question of what is no number: a listing says what it holds instead."""
+
 _EVENTS = ("kernels.start_ns", "copies.start_ns", "graphs.start_ns", "api_calls.start_ns")
 
 _FACTS: tuple[tuple[str, str, str], ...] = (
@@ -21,8 +24,6 @@ _FACTS: tuple[tuple[str, str, str], ...] = (
      "say"),
     ("capture.serialised", "text", "why kernels ran one after the other, as they do not without "
      "the profiler; null for a run as it is"),
-    ("launches.reason", "text", "why no launch can be followed to its execution; null where one "
-     "can"),
     ("iterations.family", "text", "the iterations' range name, digits folded; or the unit that "
      "repeats in the kernel sequence"),
     ("iterations.domain", "text", "their NVTX domain"),
@@ -37,13 +38,15 @@ _FACTS: tuple[tuple[str, str, str], ...] = (
     ("iterations.kernel_sequence", "text", "what repeats in the kernel sequence, beside the "
      "markers: name, count, median_ns, confidence, and whether it agrees"),
     ("iterations.notes", "text", "what a reader must know of them"),
+    ("launches.reason", "text", "why no launch can be followed from its call to its execution; "
+     "null where some can"),
     ("window.chosen_by", "text", "how the window was chosen"),
 )  # fmt: skip
 
 
 def _facts() -> Iterable[Explanation]:
     for key, unit, meaning in _FACTS:
-        yield Explanation(key=key, question="What does it hold?", formula=meaning, unit=unit)
+        yield Explanation(key=key, question=FACT, formula=meaning, unit=unit)
 
 
 ENTRIES: tuple[Explanation, ...] = (
