@@ -8,17 +8,31 @@ the driver then blocks launch calls.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from kernelscope.metrics import launch_results as results
 from kernelscope.metrics.device_identity import Lane, integers, lane_of
-from kernelscope.metrics.grouping import Rows, group
+from kernelscope.metrics.grouping import Rows, group, grouped
 from kernelscope.metrics.intervals import Int64s, Pieces, clip, ordered, time_at_least
-from kernelscope.metrics.launch_calls import MISSING, LaunchColumns, find_launch_calls
+from kernelscope.metrics.launch_calls import (
+    NEVER,
+    LaunchColumns,
+    executions_by_call,
+    find_launch_calls,
+    first_starts,
+    unclear,
+)
+from kernelscope.metrics.launch_times import launch_times
 from kernelscope.metrics.window import Window, starts_inside, whole
-from kernelscope.trace import ColumnData, Table, Trace
+from kernelscope.trace import Array, ColumnData, Table, Trace
+
+Queued = Mapping[str, Array]
+"""`_COLUMNS` by name: a row per launch call and device."""
+
+_COLUMNS = ("process_id", "device_id", "start_ns", "end_ns", "first_start_ns")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,16 +71,16 @@ def queue_depth(
     -------
     Table
         Under ``launch_results.QUEUE_DEPTH``: a row for each process and device of its own that
-        it launched anything on, by process and device. A launch belongs to the device of its
-        first execution.
+        it launched anything on, by process and device. A call that launches on several devices
+        is in the queue of each, until its first execution there.
     """
     window = window or whole(trace)
-    calls = find_launch_calls(trace) if calls is None else calls
-    counted = starts_inside(calls, window)
-    lanes, rows = _lanes(calls)
-    ordered_times = [_in_queue(calls, part, window) for part in rows]
+    queued = _queued(trace, find_launch_calls(trace) if calls is None else calls)
+    counted = starts_inside(queued, window)
+    lanes, rows = _lanes(queued)
+    ordered_times = [_in_queue(queued, part, window) for part in rows]
     spent = np.array([_time_by_class(*each, window) for each in ordered_times], dtype=np.int64).T
-    unknown = calls["latency_ns"] == MISSING
+    unknown = unclear(queued["first_start_ns"], queued["start_ns"])
     unknown &= counted
     length = window.duration_ns
     columns: dict[str, ColumnData] = {
@@ -101,9 +115,9 @@ def queue_depth_steps(
         where the depth changes.
     """
     window = window or whole(trace)
-    calls = find_launch_calls(trace) if calls is None else calls
-    lanes, rows = _lanes(calls)
-    steps = [steps_of(*_in_queue(calls, part, window), window) for part in rows]
+    queued = _queued(trace, find_launch_calls(trace) if calls is None else calls)
+    lanes, rows = _lanes(queued)
+    steps = [steps_of(*_in_queue(queued, part, window), window) for part in rows]
     if not steps:
         return Table.empty(results.QUEUE_DEPTH_STEPS)
     lengths = [len(each.depth) for each in steps]
@@ -119,12 +133,38 @@ def queue_depth_steps(
     )
 
 
-def _lanes(calls: LaunchColumns) -> tuple[list[Lane], list[Rows]]:
+def _queued(trace: Trace, calls: LaunchColumns) -> Queued:
+    """Return who launched what on which device, and when; a call once for each of its devices."""
+    columns = {name: calls[name] for name in _COLUMNS}
+    several = calls["executions"] > 1
+    if columns["device_id"].strides == (0,) or not several.any():
+        return columns
+    launches = launch_times(trace)
+    work = executions_by_call(trace, launches)
+    # The calls are those that launched anything, in the order of all.
+    launched = first_starts(work, len(launches.api_calls)) != NEVER
+    place = np.append(np.where(launched, np.cumsum(launched) - 1, -1), -1)
+    parts = []
+    for each in work:
+        call = place[each.call]
+        some = np.flatnonzero(np.append(several, False)[call])
+        parts.append((call[some], each.table["device_id"][some], each.table["start_ns"][some]))
+    call, device, start = (np.concatenate(column) for column in zip(*parts, strict=True))
+    code, (call, device) = grouped((call, device))
+    first = np.full(len(call), NEVER)
+    np.minimum.at(first, code, start)
+    more = np.flatnonzero(device != columns["device_id"][call])
+    added = {name: column[call[more]] for name, column in columns.items()}
+    added |= {"device_id": device[more], "first_start_ns": first[more]}
+    return {name: np.concatenate((column, added[name])) for name, column in columns.items()}
+
+
+def _lanes(calls: Queued) -> tuple[list[Lane], list[Rows]]:
     groups = group(calls["process_id"], calls["device_id"])
     return [lane_of(key) for key in groups.keys], groups.rows()
 
 
-def _in_queue(calls: LaunchColumns, rows: Rows, window: Window) -> Pieces:
+def _in_queue(calls: Queued, rows: Rows, window: Window) -> Pieces:
     """Return when launches of one process and device came into the queue, and left it.
 
     Both are sorted on their own, and cut to the window.

@@ -80,6 +80,11 @@ class Launch:
         return self.started[0][3]
 
     @property
+    def by_device(self) -> dict[int, int]:
+        """When its first execution on each device started."""
+        return {row["device_id"]: row["start_ns"] for *_, row in reversed(self.started)}
+
+    @property
     def graph(self) -> bool:
         nodes = (row.get("graph_node_id") is not None for *_, row in self.started)
         whole = (table == "1 graphs" for _, table, _, _ in self.started)

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from kernelscope.metrics.launch_results import DEPTHS
 from kernelscope.metrics.queue_depth import queue_depth, queue_depth_steps
+from kernelscope.metrics.selection import select
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Trace
 from tests import build
@@ -53,6 +54,22 @@ def test_a_graph_of_three_nodes_is_one_launch() -> None:
     assert (row["max"], row["time_ns.depth_1"], row["time_ns.depth_0"]) == (1, 30, 60)
 
 
+def test_a_launch_on_two_devices_is_in_the_queue_of_both() -> None:
+    """As cudaLaunchCooperativeKernelMultiDevice and graphs do; and whichever is chosen."""
+    found = build.trace(
+        api_calls=made((0, 5), name="cudaLaunchCooperativeKernelMultiDevice"),
+        kernels=build.joined(
+            launched((30, 50, 1), (60, 70, 1)), launched((40, 50, 1), device_id=1)
+        ),
+    )
+    rows = queue_depth(found).records()
+    assert [(r["device_id"], r["launches"], r["time_ns.depth_1"]) for r in rows] == [
+        (0, 1, 30), (1, 1, 40),
+    ]  # fmt: skip
+    chosen = select(found, devices=[1])
+    assert queue_depth(chosen, whole(found)).records() == rows[1:]
+
+
 def test_a_thousand_launches_ahead() -> None:
     count = 1500
     found = build.trace(
@@ -80,15 +97,19 @@ def test_the_depth_agrees_with_counting_at_every_change(
     low, high = window.start_ns, window.end_ns
     table, steps = queue_depth(found, window), queue_depth_steps(found, window).records()
     launches = launches_of(found)
-    lanes = {(one.call["process_id"], one.first["device_id"]) for one in launches}
+    lanes = {(one.call["process_id"], device) for one in launches for device in one.by_device}
     rows = {(row["process_id"], row["device_id"]): row for row in table.records()}
     assert rows.keys() == lanes
     for lane, row in rows.items():
-        mine = [one for one in launches if (one.call["process_id"], one.first["device_id"]) == lane]
-        spans = [(one.call["start_ns"], one.first["start_ns"]) for one in mine]
-        inside = [one for one in mine if counted(one.call, low, high)]
+        mine = [
+            (one.call, one.by_device[lane[1]])
+            for one in launches
+            if one.call["process_id"] == lane[0] and lane[1] in one.by_device
+        ]
+        spans = [(call["start_ns"], first) for call, first in mine]
+        inside = [(call, first) for call, first in mine if counted(call, low, high)]
         assert row["launches"] == len(inside)
-        early = [one.call["start_ns"] - one.first["start_ns"] > 1000 for one in inside]
+        early = [call["start_ns"] - first > 1000 for call, first in inside]
         assert row["unknown"] == sum(early)
         changes = sorted({low, high, *(t for span in spans for t in span if low < t < high)})
         depths = [
