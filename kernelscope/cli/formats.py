@@ -98,7 +98,7 @@ def _check_table(table: str, format_name: str) -> None:
         raise SelectionError(f"There is no table {table!r}.", nearest(table, known, limit=20))
     if format_name not in _ONE_TABLE:
         raise click.UsageError(
-            f"--table goes with --format csv or markdown; {format_name} holds every table."
+            f"--table goes with --format csv or markdown: {format_name} is of the whole analysis."
         )
 
 

@@ -293,7 +293,8 @@ def _summary(
     notes = marked.notes
     if family is not None and int(after.sum()) < TBD_SAMPLE:
         notes += (
-            f"{int(after.sum())} iterations after warm-up; TBD samples at least {TBD_SAMPLE}.",
+            f"{int(after.sum())} iterations after warm-up; the TBD benchmark samples "
+            f"at least {TBD_SAMPLE}.",
         )
     return IterationSummary(
         family=None if family is None else family.folded_name,

@@ -62,18 +62,25 @@ def window_between(trace: Trace, between: tuple[int | None, int | None]) -> Wind
     everything = whole(trace)
     start = everything.start_ns if between[0] is None else between[0]
     end = everything.end_ns if between[1] is None else between[1]
-    if start >= end:
+    if start >= end and None not in between:
         raise SelectionError(
             f"The window from {start:,} ns to {end:,} ns is empty.",
             "Give a start that lies before the end: --between 1.5s,2s",
         )
-    if end <= everything.start_ns or start >= everything.end_ns:
+    if start >= end or end <= everything.start_ns or start >= everything.end_ns:
         raise SelectionError(
-            f"Nothing was recorded between {start:,} ns and {end:,} ns.",
+            f"Nothing was recorded {_spoken(between)}.",
             f"CUDA activity lies between {everything.start_ns:,} ns and "
             f"{everything.end_ns:,} ns of the trace.",
         )
     return Window(start, end, "--between")
+
+
+def _spoken(between: tuple[int | None, int | None]) -> str:
+    start, end = between
+    if end is None:
+        return "at all" if start is None else f"after {start:,} ns"
+    return f"before {end:,} ns" if start is None else f"between {start:,} ns and {end:,} ns"
 
 
 def _kept(trace: Trace, tables: Sequence[str], column: str, values: Sequence[int]) -> Trace:
@@ -103,5 +110,5 @@ def _known(what: str, column: str, asked: Sequence[int], tables: Sequence[Table]
         if value not in there:
             known = ", ".join(str(number) for number in sorted(there)[:12])
             raise SelectionError(
-                f"There is no {what} {value} in the trace.", f"With events: {known}."
+                f"There is no {what} {value} in the trace.", f"It has events of {what} {known}."
             )

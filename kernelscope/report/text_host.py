@@ -147,10 +147,10 @@ def _utilization(analysis: Analysis, page: Page) -> list[Text]:
     if row is None:
         return []
     if row["utilization"] is None:
-        return paragraph(page, f"CPU utilization (TBD) is not known: {row['reason']}.", style="dim")
+        return paragraph(page, f"CPU utilization is not known: {row['reason']}.", style="dim")
     return paragraph(
         page,
-        f"CPU utilization (TBD) {units.ratio(row['utilization'])} of "
+        f"CPU utilization (as in the TBD benchmark) {units.ratio(row['utilization'])} of "
         f"{units.quantity(row['cores'], 'core')}, by the recorded processes: "
         f"{units.duration(row['on_core_ns'])} of thread time on cores in "
         f"{units.duration(row['scheduled_ns'])}.",

@@ -97,7 +97,8 @@ def _findings(view: RangeView, page: Page) -> list[Text]:
     for row in view.findings.records():
         example = f" For example {row['example']!r}." if row["example"] else ""
         mark = _MARKS.get(row["severity"], "- ")
-        share = "" if row["share"] is None else f", {units.ratio(row['share'])}"
+        of = "kernel time" if row["code"] == "nvtx_unattributed" else "the ranges"
+        share = "" if row["share"] is None else f", {units.ratio(row['share'])} of {of}"
         found = f"{row['code']} ({units.count(row['count'])}{share})"
         lines += paragraph(page, f"{found}: {row['message']}{example}", mark=mark)
     return lines

@@ -154,7 +154,7 @@ def test_every_range_of_a_tree_shows_its_largest(run: Run) -> None:
 
 def test_lint_tells_of_ranges_without_kernels(run: Run) -> None:
     out = run("ranges", SAMPLE, "--lint").out
-    assert "nvtx_no_work (1, 4.8 %)" in out
+    assert "nvtx_no_work (1, 4.8 % of the ranges)" in out
     assert "nvtx_unattributed" not in out  # every kernel belongs to an iteration
 
 

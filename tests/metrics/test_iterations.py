@@ -69,7 +69,7 @@ def test_warmup_outliers_and_throughput() -> None:
     # 41 iterations after warm-up, the outlier among them, took 4,500 ns
     assert summary.throughput_per_s == pytest.approx(41 * 8 * 4 / 4500e-9)
     assert of(built).summary.throughput_per_s is None
-    assert summary.notes == ("41 iterations after warm-up; TBD samples at least 50.",)
+    assert summary.notes == ("41 iterations after warm-up; the TBD benchmark samples at least 50.",)
 
 
 def test_kernels_of_another_process_are_not_the_iterations() -> None:

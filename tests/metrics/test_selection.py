@@ -47,9 +47,9 @@ def test_a_device_keeps_the_host_calls() -> None:
 
 
 def test_what_does_not_exist_is_answered_with_what_does() -> None:
-    with pytest.raises(SelectionError, match=r"no process 7.*\n.*1, 2"):
+    with pytest.raises(SelectionError, match=r"no process 7.*\n.*process 1, 2"):
         select(two_processes(), processes=[7])
-    with pytest.raises(SelectionError, match=r"no device 3.*\n.*0, 1"):
+    with pytest.raises(SelectionError, match=r"no device 3.*\n.*device 0, 1"):
         select(two_processes(), devices=[3])
 
 
@@ -69,6 +69,26 @@ def test_open_ends_are_those_of_the_trace() -> None:
 def test_an_empty_window_is_refused(between: tuple[int, int]) -> None:
     with pytest.raises(SelectionError):
         window_between(two_processes(), between)
+
+
+@pytest.mark.parametrize(
+    ("between", "says"),
+    [
+        ((200, None), "after 200 ns"),
+        ((None, 10), "before 10 ns"),
+        ((200, 300), "between 200 ns and 300 ns"),
+    ],
+)
+def test_where_nothing_was_recorded_is_said_in_the_users_terms(
+    between: tuple[int | None, int | None], says: str
+) -> None:
+    with pytest.raises(SelectionError, match=f"Nothing was recorded {says}.*\n.*80 ns and 140 ns"):
+        window_between(two_processes(), between)
+
+
+def test_a_trace_of_nothing_has_no_window() -> None:
+    with pytest.raises(SelectionError, match="Nothing was recorded at all"):
+        window_between(build.trace(), (None, None))
 
 
 def test_the_whole_of_a_trace_is_not_changed_by_looking_at_a_part() -> None:

@@ -175,7 +175,8 @@ def test_states_are_exact_ranges_or_bounds() -> None:
     assert "both and CPU only are lower bounds" in said
     assert "throughout its NVTX ranges" in said
     assert "Process 42 waits, and does nothing else: 2.000 µs in synchronisations, 900 ns" in said
-    assert "CPU utilization (TBD) 5.0 % of 8 cores, by the recorded processes: 4.000 µs" in said
+    assert "CPU utilization (as in the TBD benchmark) 5.0 % of 8 cores, by the recorded" in said
+    assert "processes: 4.000 µs" in said
 
     alone = section(analysis(devices=[device()], overlap=[beside(42, "api_calls")]), "CPU and GPU")
     assert re.split("  +", alone[1]) == ["≥ 10.0 %", "≤ 40.0 %", "≥ 5.0 %", "≤ 45.0 %", "GPU 0"]
@@ -190,7 +191,7 @@ def test_states_that_are_not_known_say_why() -> None:
 
     assert out == [
         "GPU 0: not known: no CUDA call of the process was recorded.",
-        "CPU utilization (TBD) is not known: thread scheduling was not recorded.",
+        "CPU utilization is not known: thread scheduling was not recorded.",
     ]
 
 
