@@ -52,7 +52,8 @@ def of_ncu(text: str) -> Unit:
     """Return what a unit of Nsight Compute means: ``Kbyte``, ``cycle/nsecond``, ``inst/cycle``, ….
 
     Things that are counted are ``count``; a quotient of them keeps what it is per: ``1/cycle``. A
-    unit that is not known stays as it is.
+    unit that is not known stays as it is. What is per Kbyte is divided by 1000 where a report says
+    the same per byte: ncu scales a quotient as if its bytes stood above the line.
     """
     above, slash, below = (part.strip() for part in text.partition("/"))
     top = _numerator(above)
@@ -66,7 +67,7 @@ def of_ncu(text: str) -> Unit:
     scale = 1 if bottom is None else bottom.times
     thing = "byte" if bottom is not None and bottom.name == "bytes" else below.lower()
     name = "1" if top.name == "count" else top.name
-    return Unit(f"{name}/{thing}", top.times, top.over * scale)
+    return Unit(f"{name}/{thing}", top.times * scale, top.over)
 
 
 def _per_second(above: str, top: Unit, per_ns: int) -> Unit:

@@ -123,7 +123,7 @@ def _add_action(part: Collected, action: Any, place: int, process: int | None) -
             **numbers,
             "execution": place,
             "process_id": process,
-            "kernel_name": action.name(),
+            "kernel_name": action.name(action.NameBase_DEMANGLED) or action.name(),
             "device_name": device if isinstance(device, str) else None,
         }
     )

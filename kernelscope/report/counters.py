@@ -22,7 +22,7 @@ from kernelscope.trace import Table
 _WHOLE_BELOW = 1e15
 _NO_DECIMALS_FROM = 1e4
 _MOST_DOUBTS = 5
-_PROPERTIES = ("device__attribute_", "breakdown:", "group:")
+_PROPERTIES = ("device__attribute_", "breakdown:", "group:", "regex:")
 """How counters begin that count nothing: limits of the GPU, lists of other counters."""
 
 _PROBLEMS = {
