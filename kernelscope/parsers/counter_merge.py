@@ -24,7 +24,7 @@ COUNTERS_BY_KERNEL = TableSchema(
         text("metric", "the counter's name"),
         text("section", "the heading that a label stands under", optional=True),
         text("unit", "the unit of the values", optional=True),
-        integer("runs", "count", "how many runs counted it"),
+        integer("runs", "count", "how many runs have a value of it"),
         integer("executions", "count", "how many executions have a value, over all runs"),
         integer("without_value", "count", "how many rows have none: they enter no figure"),
         real("mean", "see unit", "Σ value / executions"),
@@ -33,8 +33,8 @@ COUNTERS_BY_KERNEL = TableSchema(
         real(
             "total",
             "see unit",
-            "sum over the executions of a run, of several runs their mean; missing where a sum has "
-            "no meaning: rates, ratios, levels",
+            "sum over the executions of a run, of several runs their mean; missing where an "
+            "execution has no value, or a sum no meaning: rates, ratios, levels",
         ),
     ),
 )
@@ -89,36 +89,51 @@ def _figures(counters: Table, group: npt.NDArray[np.intp], groups: int) -> dict[
     value = counters["value"]
     has = ~is_missing(value)
     weight = widened(counters["executions"]).astype(np.float64)
-    single, least, most, total = (
+    single, least, most = (
         has & _is(counters, "statistic", *texts)
-        for texts in (("value", "mean"), ("value", "min"), ("value", "max"), ("sum",))
+        for texts in (("value", "mean"), ("value", "min"), ("value", "max"))
     )
 
     def summed(rows: Array, values: Array) -> npt.NDArray[np.float64]:
         return np.bincount(group[rows], values[rows], groups).astype(np.float64)
 
-    units = _instances(counters, group, groups)
+    instances, runs = (
+        _different(widened(counters[name])[has], group[has], groups) for name in ("instance", "run")
+    )
     weights = summed(single, weight)
     sums = summed(single, value * np.where(has, weight, 0))
-    runs = _runs(counters, group, groups)
     low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
     np.minimum.at(low, group[least], value[least])
     np.maximum.at(high, group[most], value[most])
-    printed = np.bincount(group[total], minlength=groups) > 0
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(weights > 0, sums / weights, np.nan)
-        whole = np.where(printed, summed(total, value), np.where(weights > 0, sums, np.nan)) / runs
+    total = _totals(counters, group, groups) / np.maximum(runs, 1)
     summable = np.zeros(groups, dtype=np.bool_)
     summable[group] = _summable(counters)
     return {
         "runs": runs,
-        "executions": np.rint(weights / units).astype(np.int64),
+        "executions": np.rint(weights / np.maximum(instances, 1)).astype(np.int64),
         "without_value": np.bincount(group[~has], minlength=groups).astype(np.int64),
         "mean": mean,
         "min": np.where(np.isfinite(low), low, np.nan),
         "max": np.where(np.isfinite(high), high, np.nan),
-        "total": np.where(summable, whole, np.nan),
+        "total": np.where(summable & (runs > 0), total, np.nan),
     }
+
+
+def _totals(counters: Table, group: npt.NDArray[np.intp], groups: int) -> npt.NDArray[np.float64]:
+    """Return the sum over all executions of each group's runs; NaN where one has no value.
+
+    A run that printed a total is taken at its word; of the others values and means are summed.
+    """
+    value, weight = counters["value"], widened(counters["executions"])
+    pair, first = _groups([group, widened(counters["run"])])
+    counted = _is(counters, "statistic", "value", "mean")
+    printed = _is(counters, "statistic", "sum")
+    summed = np.bincount(pair[counted], (value * weight)[counted], len(first))
+    stated = np.bincount(pair[printed], value[printed], len(first))
+    states = np.bincount(pair[printed], minlength=len(first)) > 0
+    return np.bincount(group[first], np.where(states, stated, summed), groups).astype(np.float64)
 
 
 def _is(counters: Table, column: str, *texts: str) -> npt.NDArray[np.bool_]:
@@ -134,19 +149,12 @@ def _summable(counters: Table) -> npt.NDArray[np.bool_]:
     return of_unit | (named & (counters["unit"] < 0))
 
 
-def _instances(counters: Table, group: npt.NDArray[np.intp], groups: int) -> npt.NDArray[np.int64]:
-    """Return how many units of the hardware counted each group apart; 1 where none did."""
-    return np.maximum(_different(widened(counters["instance"]), group, groups), 1)
-
-
-def _runs(counters: Table, group: npt.NDArray[np.intp], groups: int) -> npt.NDArray[np.int64]:
-    return np.maximum(_different(widened(counters["run"]), group, groups), 1)
-
-
 def _different(
     values: npt.NDArray[np.int64], group: npt.NDArray[np.intp], groups: int
 ) -> npt.NDArray[np.int64]:
     """Return how many different values each group has."""
+    if not len(values):
+        return np.zeros(groups, dtype=np.int64)
     seen = distinct(values)
     pairs = distinct(group * len(seen) + np.searchsorted(seen, values))
     return np.bincount(pairs // len(seen), minlength=groups).astype(np.int64)

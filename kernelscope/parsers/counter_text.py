@@ -26,6 +26,7 @@ _NEXT_PART = re.compile(r"result:|SUMMARY")
 """In a line of nvprof: what follows is another table, perhaps one of no known kind."""
 
 _LINES = re.compile(r"\r\n|\n|\r")
+_NUMBER = re.compile(r'"?[0-9]+"?(?:,|$)')
 _MOST_JOINED = 200  # lines of one quoted cell
 
 
@@ -73,7 +74,8 @@ def _table(lines: Sequence[str], number: int, start: int, end: int) -> TextTable
     cut, odd = None, 0
     for line, record in _records(lines, number + 1, end, quoted):
         if record is None:
-            cut = line if end == len(lines) else cut
+            if end == len(lines) and _may_be_row(header, lines[line - 1]):
+                cut = line
             continue
         cells = next(csv.reader([record], strict=False))
         if 1 < len(cells) <= len(header):
@@ -81,6 +83,14 @@ def _table(lines: Sequence[str], number: int, start: int, end: int) -> TextTable
         else:
             odd += 1
     return TextTable(header, rows, odd, cut)
+
+
+def _may_be_row(header: Sequence[str], line: str) -> bool:
+    """Return whether a line begins as a row does: with a number, where the first column holds one.
+
+    What the program prints may begin with a quote, too.
+    """
+    return header[0] not in ("ID", "Process ID") or _NUMBER.match(line) is not None
 
 
 def _records(

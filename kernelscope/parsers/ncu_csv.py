@@ -85,7 +85,7 @@ def parse(file: CounterFile) -> CounterSet:
 
 
 def _is_ours(header: Sequence[str]) -> bool:
-    return "Process ID" in header[:2] and ("Metric Name" in header or header[0] == "ID")
+    return "Process ID" in header[:2]
 
 
 def _is_wide(header: Sequence[str]) -> bool:
@@ -102,9 +102,11 @@ def _least_cells(header: Sequence[str]) -> int:
 
 def _check_whole(file: CounterFile, table: TextTable) -> None:
     cut = table.cut
+    if "Kernel Name" not in table.header and "Metric Name" not in table.header:
+        raise DamagedFileError(f"{file.path} ends in the header of a table of ncu.", AGAIN)
     if cut is None and table.rows:
         line, cells = table.rows[-1]
-        cut = line if len(cells) < _least_cells(table.header) else None
+        cut = line if cells[0].isdigit() and len(cells) < _least_cells(table.header) else None
     if cut is not None:
         raise DamagedFileError(
             f"{file.path} ends in the middle of a row, in line {cut:,}: the text was cut off.",
@@ -264,5 +266,5 @@ def _whole(text: str | None) -> int | None:
 def _name_process(part: Collected, table: TextTable) -> None:
     if "Process Name" in table.header:
         place = table.header.index("Process Name")
-        names = [cells[place] for _, cells in table.rows if cells[place]]
+        names = [cells[place] for _, cells in table.rows if len(cells) > place and cells[place]]
         part.source["process_name"] = names[0] if names else None
