@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
+_MARKS = re.compile("[^0-9]+")
+_ENOUGH = 1000
 _SPACES = "\u0020\u00a0\u202f\u2009"
 _APART = f"{_SPACES}'’_"
 _MOST_INT = 2**63 - 1
@@ -22,8 +25,7 @@ NO_VALUE = frozenset((
 """What is printed where there is no value, in small letters. None of these is 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(NamedTuple):
     """A printed number.
 
     Attributes
@@ -51,13 +53,22 @@ class Style:
     def number(self, text: str) -> Number | None:
         """Return the number that `text` spells; None if it is none."""
         plain = text.strip()
-        if plain.isascii() and plain.isdigit():
-            whole = int(plain)
-            return Number(float(whole), whole if whole <= _MOST_INT else None)
+        head, mark, part = plain.partition(self.decimal)
+        apart = "," if self.decimal == "." else "."
+        if apart in head:
+            first, *groups = head.split(apart)
+            if 0 < len(first) < 4 and all(len(group) == 3 for group in groups):
+                head = first + "".join(groups)
+        if plain.isascii() and head.isdigit():  # most cells, and quickly
+            if not mark:
+                whole = int(head)
+                return Number(float(whole), whole if whole <= _MOST_INT else None)
+            if part.isdigit():
+                return Number(float(f"{head}.{part}"), None, 0.5 * 10.0 ** -len(part))
         match = _PATTERNS[self.decimal].fullmatch(plain)
         if match is None:
             return None
-        digits = "".join(filter(str.isdigit, match["whole"]))
+        digits = _MARKS.sub("", match["whole"])
         decimals, power = match["part"], match["power"]
         sign = "-" if match["sign"] in ("-", "−") else ""
         if decimals is None and power is None:
@@ -95,9 +106,11 @@ def style_of(texts: Iterable[str]) -> Style:
     """
     point = comma = 0
     weak = {".": 0, ",": 0}
-    for text in set(texts):
+    for text in dict.fromkeys(texts):
         if "," not in text and "." not in text:
             continue
+        if point + comma >= _ENOUGH:
+            break
         cell = text.strip()
         three = _THREE.fullmatch(cell)
         if three is not None:

@@ -158,7 +158,14 @@ class Collected:
     source: dict[str, Any] = field(default_factory=dict)
     part: int = 0
     summarised: bool = False
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    place: list[int] = field(default_factory=list)
+    metric: list[str] = field(default_factory=list)
+    value: list[Value] = field(default_factory=list)
+    unit: list[str | None] = field(default_factory=list)
+    section: list[str | None] = field(default_factory=list)
+    statistic: list[str] = field(default_factory=list)
+    instance: list[int | None] = field(default_factory=list)
+    problem: list[str | None] = field(default_factory=list)
 
     def add(  # noqa: PLR0913 - the columns of a value
         self,
@@ -190,26 +197,51 @@ class Collected:
         """
         # A text has no unit, whatever stands beside it: ncu-report itself names one that depends
         # on which report was opened before.
-        known = None if isinstance(value, str) else unit
-        self.rows.append((execution, metric, value, known, section, statistic, instance, problem))
+        self.place.append(execution)
+        self.metric.append(metric)
+        self.value.append(value)
+        self.unit.append(None if isinstance(value, str) else unit or None)
+        self.section.append(section)
+        self.statistic.append(statistic)
+        self.instance.append(instance)
+        self.problem.append(problem)
+
+    def add_row(
+        self,
+        metrics: Sequence[str],
+        values: Sequence[Value],
+        units: Sequence[str],
+        problems: Sequence[str | None],
+    ) -> None:
+        """Add the values of the last execution, one of each metric."""
+        number = len(metrics)
+        self.place += [len(self.executions) - 1] * number
+        self.metric += metrics
+        self.value += values
+        self.unit += [
+            None if isinstance(value, str) else unit or None
+            for value, unit in zip(values, units, strict=True)
+        ]
+        self.section += [None] * number
+        self.statistic += ["value"] * number
+        self.instance += [None] * number
+        self.problem += problems
 
     def finished(self) -> CounterSet:
         """Return what was collected."""
-        if not self.rows:
+        if not self.place:
             return CounterSet(executions=self._executions(None), sources=self._source())
-        (place, metric, value, unit, section, statistic, instance, problem) = zip(
-            *self.rows, strict=True
-        )
-        rows = np.array(place, dtype=np.intp)
+        rows = np.array(self.place, dtype=np.intp)
         executions = self._executions(None)
+        unit_recorded = Categorical.of(self.unit)
         columns: dict[str, ColumnData] = {
-            "metric": Categorical.of(metric),
-            "section": Categorical.of(section),
-            "unit_recorded": Categorical.of([each or None for each in unit]),
-            "statistic": Categorical.of(statistic),
-            "instance": _integers(instance),
-            "problem": Categorical.of(problem),
-            **_values(value, [self.unit_of(each or "") for each in unit]),
+            "metric": Categorical.of(self.metric),
+            "section": Categorical.of(self.section),
+            "unit_recorded": unit_recorded,
+            "statistic": Categorical.of(self.statistic),
+            "instance": _integers(self.instance),
+            "problem": Categorical.of(self.problem),
+            **_values(self.value, unit_recorded, self.unit_of),
             **{name: executions[name][rows] for name in (*_OF_EXECUTION, "executions")},
             "kernel_name": Categorical(
                 executions["kernel_name"][rows], executions.categories("kernel_name")
@@ -220,7 +252,7 @@ class Collected:
         }
         counters = Table.make(schema.COUNTERS, columns)
         timed = _durations(counters, rows, len(self.executions))
-        return CounterSet(counters, self._executions(timed), self._source(len(set(metric))))
+        return CounterSet(counters, self._executions(timed), self._source(len(set(self.metric))))
 
     def _executions(self, durations: Array | None) -> Table:
         if not self.executions:
@@ -277,36 +309,44 @@ def _integers(values: Sequence[int | None]) -> npt.NDArray[np.int64]:
     return np.array([_ABSENT if value is None else value for value in values], dtype=np.int64)
 
 
-def _values(values: Sequence[Value], units: Sequence[Unit]) -> dict[str, ColumnData]:
+def _values(
+    values: Sequence[Value], recorded: Categorical, unit_of: Callable[[str], Unit]
+) -> dict[str, ColumnData]:
     """Return the columns that hold the values in canonical units."""
-    scaled = [_scaled(value, unit) for value, unit in zip(values, units, strict=True)]
-    number, whole, rounding = zip(*scaled, strict=True)
-    texts = [value if isinstance(value, str) else None for value in values]
+    units = [*map(unit_of, recorded.categories), unit_of("")]
+    name = Categorical.of([unit.name for unit in units])
+    times = np.array([unit.times for unit in units], dtype=np.float64)[recorded.codes]
+    over = np.array([unit.over for unit in units], dtype=np.float64)[recorded.codes]
+    numbers = [_number(value) for value in values]
+    whole = [number.whole for number in numbers]
+    plain = np.array([number.value for number in numbers], dtype=np.float64)
+    half = np.array([number.half for number in numbers], dtype=np.float64)
+    scaled = plain * times / over
+    for row in np.flatnonzero((times != 1) | (over != 1)).tolist():
+        printed = whole[row]
+        if printed is not None:
+            unit = units[recorded.codes[row]]
+            exact, rest = divmod(printed * unit.times, unit.over)
+            whole[row] = None if rest or abs(exact) > _MOST_INT else exact
     return {
-        "value": np.array(number, dtype=np.float64),
+        "value": scaled,
         "value_int": _integers(whole),
-        "rounding": np.array(rounding, dtype=np.float64),
-        "value_text": Categorical.of(texts),
-        "unit": Categorical.of([unit.name for unit in units]),
+        "rounding": half * times / over,
+        "value_text": Categorical.of([each if isinstance(each, str) else None for each in values]),
+        "unit": Categorical(name.codes[recorded.codes], name.categories),
     }
 
 
-def _scaled(value: Value, unit: Unit) -> tuple[float, int | None, float]:
-    """Return a value in its canonical unit: the number, exactly if whole, and its rounding."""
-    if value is None or isinstance(value, str):
-        return math.nan, None, math.nan
+_NONE = Number(math.nan, None, math.nan)
+
+
+def _number(value: Value) -> Number:
+    """Return a stored value as a number that is exact, and what is none as NaN."""
     if isinstance(value, Number):
-        whole, half = value.whole, value.half * unit.times / unit.over
-        plain = value.value
-    else:
-        whole, half = (value if isinstance(value, int) else None), 0.0
-        plain = float(value)
-    if whole is not None:
-        exact, rest = divmod(whole * unit.times, unit.over)
-        if not rest and abs(exact) <= _MOST_INT:
-            return float(exact), exact, half
-        return whole * unit.times / unit.over, None, half
-    return plain * unit.times / unit.over, None, half
+        return value
+    if value is None or isinstance(value, str):
+        return _NONE
+    return Number(float(value), value if isinstance(value, int) else None)
 
 
 def _durations(counters: Table, place: Array, executions: int) -> npt.NDArray[np.float64]:

@@ -25,7 +25,6 @@ HEADER = re.compile(
 _NEXT_PART = re.compile(r"result:|SUMMARY")
 """In a line of nvprof: what follows is another table, perhaps one of no known kind."""
 
-_LINES = re.compile(r"\r\n|\n|\r")
 _NUMBER = re.compile(r'"?[0-9]+"?(?:,|$)')
 _MOST_JOINED = 200  # lines of one quoted cell
 
@@ -54,35 +53,58 @@ class TextTable:
 
 def tables(text: str) -> list[TextTable]:
     """Return every table whose header line is known, in order."""
-    lines = _LINES.split(text)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     starts = [(number, start) for number, line in enumerate(lines) if (start := _header(line)) >= 0]
-    ends = [number for number, _ in starts[1:]] + [len(lines)]
+    ends = [*(number for number, _ in starts[1:]), len(lines)][: len(starts)]
     return [
         _table(lines, number, start, end) for (number, start), end in zip(starts, ends, strict=True)
     ]
 
 
+_IN_HEADERS = ("Process ID", "Invocations", "Stream", "Time(%)", "Duration")
+"""Every header holds one of these, and few other lines do."""
+
+
 def _header(line: str) -> int:
+    if not any(word in line for word in _IN_HEADERS):
+        return -1
     found = HEADER.search(line)
     return -1 if found is None else found.start()
 
 
 def _table(lines: Sequence[str], number: int, start: int, end: int) -> TextTable:
     quoted = lines[number].startswith('"', start)
-    header = next(csv.reader([lines[number][start:]]))
-    rows: list[tuple[int, Sequence[str]]] = []
+    header = _cells([lines[number][start:]])[0]
+    records: list[tuple[int, str]] = []
     cut, odd = None, 0
     for line, record in _records(lines, number + 1, end, quoted):
         if record is None:
             if end == len(lines) and _may_be_row(header, lines[line - 1]):
                 cut = line
             continue
-        cells = next(csv.reader([record], strict=False))
+        records.append((line, record))
+    rows: list[tuple[int, Sequence[str]]] = []
+    for (line, _), cells in zip(records, _cells([text for _, text in records]), strict=True):
         if 1 < len(cells) <= len(header):
             rows.append((line, cells))
         else:
             odd += 1
     return TextTable(header, rows, odd, cut)
+
+
+def _cells(records: Sequence[str]) -> list[list[str]]:
+    """Return the cells of each record, none where a cell is longer than any name or number."""
+    try:
+        return list(csv.reader(records))  # a record is one item, with the line ends in its quotes
+    except csv.Error:
+        pass
+    found = []
+    for record in records:
+        try:
+            found.append(next(csv.reader([record])))
+        except csv.Error:
+            found.append([])
+    return found
 
 
 def _may_be_row(header: Sequence[str], line: str) -> bool:

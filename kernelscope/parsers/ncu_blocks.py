@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from mmap import mmap
 
 MAGIC = b"NVR\x00"
 
@@ -62,7 +63,7 @@ class Report:
         return found
 
 
-def read(data: bytes) -> Report:
+def read(data: bytes | mmap) -> Report:
     """Return what the blocks of a report say.
 
     Raises
@@ -91,8 +92,8 @@ def read(data: bytes) -> Report:
     return Report(tuple(processes), version, started, command)
 
 
-def _blocks(data: bytes) -> Iterator[list[tuple[int, int | bytes]]]:
-    if not data.startswith(MAGIC):
+def _blocks(data: bytes | mmap) -> Iterator[list[tuple[int, int | bytes]]]:
+    if data[: len(MAGIC)] != MAGIC:
         raise BrokenBlockError("it does not begin as one")
     place = _after(data, len(MAGIC))[1]
     while place < len(data):
@@ -105,7 +106,7 @@ def _blocks(data: bytes) -> Iterator[list[tuple[int, int | bytes]]]:
         yield fields
 
 
-def _after(data: bytes, place: int) -> tuple[bytes, int]:
+def _after(data: bytes | mmap, place: int) -> tuple[bytes, int]:
     """Return the bytes whose length stands at `place`, and where they end."""
     start = place + 4
     end = start + int.from_bytes(data[place:start], "little")

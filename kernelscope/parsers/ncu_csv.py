@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kernelscope import units
 from kernelscope.errors import DamagedFileError, NotATraceError
 from kernelscope.parsers import counter_units
 from kernelscope.parsers.counter_file import CounterFile
@@ -138,6 +139,7 @@ class _Reader:
     def __init__(self, file: str, style: Style) -> None:
         self.file, self.style = file, style
         self.unreadable = 0
+        self.known: dict[str, tuple[Value, str | None]] = {}
 
     def collected(self, table: TextTable) -> Collected:
         if _is_wide(table.header):
@@ -150,33 +152,31 @@ class _Reader:
         summary = "Metric Value" not in place
         kind = "ncu CSV, summary" if summary else "ncu CSV, a row per metric"
         part = Collected("ncu", self.file, kind, counter_units.of_ncu, summarised=summary)
-        about = [place[name] for name in header if name in _ABOUT]
-        values = (
-            [(place[column], name) for column, name in _STATISTICS.items() if column in place]
-            if summary
-            else [(place["Metric Value"], "value")]
-        )
-        metric, section, unit = (
-            place[f"{name}"] if name in place else None
-            for name in ("Metric Name", "Section Name", "Metric Unit")
-        )
+        columns = {"Metric Value": "value"} if not summary else _STATISTICS
+        values = [(place[column], name) for column, name in columns.items() if column in place]
+        about = max(place[name] for name in header if name in _ABOUT) + 1
+        metric, least = place["Metric Name"], _least_cells(header)
+        section, unit = place.get("Section Name"), place.get("Metric Unit")
         executions: dict[tuple[str, ...], int] = {}
         for _, cells in table.rows:
-            if len(cells) < _least_cells(header) or metric is None or not cells[metric]:
+            if len(cells) < least or not cells[metric]:
                 continue  # a rule
-            key = tuple(cells[i] for i in about)
-            if key not in executions:
-                executions[key] = len(part.executions)
+            key = tuple(cells[:about])
+            row = executions.get(key)
+            if row is None:
+                row = executions[key] = len(part.executions)
                 part.executions.append(_execution(dict(zip(header, cells, strict=False)), summary))
-            heading = cells[section] if section is not None else None
+            heading = cells[section] if section is not None else ""
+            if heading == _COMMANDED:
+                heading = ""
             for column, statistic in values:
                 value, problem = self._value(cells[column])
                 part.add(
-                    executions[key],
+                    row,
                     cells[metric],
                     value,
                     cells[unit] if unit is not None else None,
-                    section=None if heading in (_COMMANDED, "") else heading,
+                    section=heading or None,
                     statistic=statistic,
                     problem=problem,
                 )
@@ -186,22 +186,32 @@ class _Reader:
     def _wide(self, table: TextTable) -> Collected:
         header, first = table.header, _first_metric(table.header)
         part = Collected("ncu", self.file, "ncu CSV, page raw", counter_units.of_ncu)
-        units: Sequence[str] = [""] * len(header)
+        printed: Sequence[str] = [""] * len(header)
         for _, cells in table.rows:
             if not cells[0]:  # the line of units
-                units = cells
+                printed = cells
                 continue
             if len(cells) < len(header):
                 continue
-            row = len(part.executions)
             part.executions.append(_execution(dict(zip(header, cells, strict=True)), False))
-            for i in range(first, len(header)):
-                value, problem = self._value(cells[i])
-                part.add(row, header[i], value, units[i], problem=problem)
+            found = [self._value(cell) for cell in cells[first:]]
+            part.add_row(
+                header[first:],
+                [value for value, _ in found],
+                printed[first:],
+                [problem for _, problem in found],
+            )
         _name_process(part, table)
         return part
 
     def _value(self, cell: str) -> tuple[Value, str | None]:
+        found = self.known.get(cell)
+        if found is None:
+            found = self.known[cell] = self._read(cell)
+        self.unreadable += found[1] == "unreadable"
+        return found
+
+    def _read(self, cell: str) -> tuple[Value, str | None]:
         number = self.style.number(cell)
         if number is not None:
             return number, None
@@ -211,7 +221,6 @@ class _Reader:
         if instances is not None and (number := self.style.number(instances["value"])) is not None:
             return number, None
         if re.fullmatch(r"[\s0-9.,'’+\-]+", cell):
-            self.unreadable += 1
             return None, "unreadable"
         return cell, None
 
@@ -224,12 +233,12 @@ class _Reader:
             )
         if self.unreadable:
             yield (
-                f"{file.path}: {self.unreadable:,} cells hold digits and are no number in the "
-                "style of the others; they are missing."
+                f"{file.path}: {units.quantity(self.unreadable, 'cell')} with digits and without a "
+                "number in the style of the others; there is no value."
             )
         odd = sum(table.odd for table in found)
         if odd:
-            yield f"{file.path}: {odd:,} lines between the rows of ncu fit no row, and were left."
+            yield f"{file.path}: {units.quantity(odd, 'line')} left out that fit no row of ncu."
 
 
 def _execution(cells: Mapping[str, str], summary: bool) -> dict[str, Any]:

@@ -8,6 +8,7 @@ process and the version of the tool, is read from the report's blocks (:mod:`ncu
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,9 +21,8 @@ NAME = "ncu report"
 DESCRIPTION = "reports of Nsight Compute (.ncu-rep)"
 
 INSTALL = (
-    "Install the package that reads it: pip install 'kernelscope[ncu]' (or ncu-report itself; "
-    "there is one for Linux, x86-64 and ARM); or print the report as text where ncu is: ncu "
-    "--import REPORT.ncu-rep --csv --page raw > FILE.csv"
+    "Install the package that reads it, which needs no GPU: pip install 'kernelscope[ncu]'; or "
+    "print the report as text where ncu is: ncu --import REPORT.ncu-rep --csv --page raw > FILE.csv"
 )
 AGAIN = "Copy it again, if it was whole elsewhere; else profile again: ncu --export REPORT PROGRAM"
 
@@ -55,7 +55,11 @@ def parse(file: CounterFile) -> CounterSet:
         If the report is cut off, or holds no result.
     """
     try:
-        report = ncu_blocks.read(file.path.read_bytes())
+        with (
+            file.path.open("rb") as opened,
+            mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
+            report = ncu_blocks.read(data)
     except ncu_blocks.BrokenBlockError as error:
         raise DamagedFileError(
             f"{file.path} is a report of Nsight Compute that was cut off or damaged: {error}, and "
@@ -147,5 +151,6 @@ def _whole(value: Value) -> int | None:
 
 
 def _most_passes(part: Collected) -> int | None:
-    passes = [whole for row in part.rows if row[1] == _PASSES and (whole := _whole(row[2]))]
+    found = zip(part.metric, part.value, strict=True)
+    passes = [whole for metric, value in found if metric == _PASSES and (whole := _whole(value))]
     return max(passes, default=None)

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from kernelscope import units
 from kernelscope.errors import DamagedFileError, NotATraceError
 from kernelscope.parsers import counter_units
 from kernelscope.parsers import nvprof_names as names
@@ -222,10 +223,10 @@ def _summary(to: _Cells, header: Sequence[str], rows: Sequence[Sequence[str]]) -
 def _per_execution(to: _Cells, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     by_id = len(header) > 4 and header[4] == "Correlation_ID"
     first = 5 if by_id else 4
-    units: Sequence[str] = [""] * len(header)
+    printed: Sequence[str] = [""] * len(header)
     for cells in rows:
         if not any(cells[:4]):  # the line of units
-            units = cells
+            printed = cells
             continue
         row = to.execution(
             context_id=_whole(cells[1]),
@@ -239,23 +240,23 @@ def _per_execution(to: _Cells, header: Sequence[str], rows: Sequence[Sequence[st
             one = _INSTANCE.fullmatch(header[i])
             metric = header[i] if one is None else one["metric"]
             instance = None if one is None else int(one["id"])
-            to.add(row, metric, cells[i], units[i], instance=instance)
+            to.add(row, metric, cells[i], printed[i], instance=instance)
 
 
 def _times(to: _Cells, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Add how long kernels took; copies, memsets and calls are none."""
     place = {name: i for i, name in enumerate(header)}
-    units: Sequence[str] = [""] * len(header)
+    printed: Sequence[str] = [""] * len(header)
     for cells in rows:
         if not any((cells[0], cells[place["Name"]])):
-            units = cells
+            printed = cells
             continue
         name, calls = cells[place["Name"]], cells[place["Calls"]].replace(",", "")
         if cells[0] != "GPU activities" or name.startswith("[CUDA ") or not calls.isdigit():
             continue
         row = to.execution(kernel_name=name, executions=int(calls))
         for column, statistic in _TIME_STATISTICS.items():
-            to.add(row, "Time", cells[place[column]], units[place[column]], statistic=statistic)
+            to.add(row, "Time", cells[place[column]], printed[place[column]], statistic=statistic)
 
 
 def _value(cell: str, unit: str, style: Style) -> tuple[Value, str, str | None]:
@@ -305,6 +306,6 @@ def _doubts(file: CounterFile, found: Sequence[TextTable], style: Style) -> Iter
         )
     odd = sum(table.odd for table in found)
     if odd:
-        yield f"{file.path}: {odd:,} lines between the rows of nvprof fit no row, and were left."
+        yield f"{file.path}: {units.quantity(odd, 'line')} left out that fit no row of nvprof."
     if not (file.text or "").endswith(("\n", "\r")):
         yield (f"{file.path} does not end with the end of a line: the last number may be cut off.")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import kernelscope as ks
+from kernelscope.parsers.counter_set import SHAPE
 from tests.agreement.test_nvprof import METRIC_RUNS, bare
 from tests.corpus import CORPUS, counter_files, each, needs_corpus, opened, oracle_folder
 
@@ -27,13 +28,15 @@ TO_CANONICAL: dict[str, tuple[str | None, float]] = {
     "Gbyte/second": ("bytes/s", 1e9), "Tbyte/second": ("bytes/s", 1e12), "hz": ("Hz", 1),
     "cycle/nsecond": ("Hz", 1e9), "cycle/usecond": ("Hz", 1e6), "sector/second": ("1/s", 1),
     "cycle/s": ("Hz", 1), "sector/s": ("1/s", 1), "nsecond": ("ns", 1), "cycle/second": ("Hz", 1),
-    "sector/nsecond": ("1/s", 1e9), "inst/cycle": ("1/cycle", 1), "register/thread": ("1/thread", 1),
-    "%/": ("ratio", 0.01), "%/register": ("ratio/register", 0.01), "%/Kbyte": ("ratio/byte", 10),  # as ncu scales
-    "%/byte": ("ratio/byte", 0.01),
-    **{thing: ("count", 1) for thing in (
-        "block", "cycle", "cluster", "inst", "pass", "request", "sample", "sector", "SM", "thread",
-        "warp",
-    )},
+    "sector/nsecond": ("1/s", 1e9), "inst/cycle": ("1/cycle", 1),
+    "register/thread": ("1/thread", 1), "%/": ("ratio", 0.01),
+    "%/register": ("ratio/register", 0.01), "%/byte": ("ratio/byte", 0.01),
+    "%/Kbyte": ("ratio/byte", 10),  # scaled by ncu as if the bytes stood above the line
+    **dict.fromkeys(
+        ("block", "cycle", "cluster", "inst", "pass", "request", "sample", "sector", "SM", "thread",
+         "warp"),
+        ("count", 1),
+    ),
 }  # fmt: skip
 """What ncu prints → our unit, and how many of it that is."""
 
@@ -106,6 +109,8 @@ def test_texts_of_a_report_hold_what_it_holds_to_the_last_printed_digit(trace_fi
     compared = 0
     for key, row in exact.items():
         other = printed[key]
+        for column in ("kernel_name", "process_id", "device_id", "context_id", "stream_id", *SHAPE):
+            assert row[column] == other[column], (key, column)
         if row["value"] is None or other["value"] is None:
             # What a text writes as "no data" or not at all, the package leaves out.
             assert (row["value"], other["value"]) == (None, None), key
@@ -145,11 +150,11 @@ def expected_values(path: Path) -> list[tuple[Any, ...]]:
         cells = dict(zip(header, row, strict=False))
         if cells["Metric Name"]:
             number = int(cells["ID"]) if "ID" in cells else None
-            for column in ("Metric Value", "Minimum", "Maximum", "Average"):
-                if column in cells:
-                    found.append(
-                        (number, cells["Metric Name"], cells["Metric Unit"], cells[column])
-                    )
+            found += [
+                (number, cells["Metric Name"], cells["Metric Unit"], cells[column])
+                for column in ("Metric Value", "Minimum", "Maximum", "Average")
+                if column in cells
+            ]
     return found
 
 
@@ -267,9 +272,6 @@ def precision(exact: dict[str, Any], printed: float, column: str) -> float:
     return 1.0 if column == "mean" and exact["unit"] != "1" else 1.001e-6
 
 
-COLUMNS_OF_STUDY = "Kernel Name"
-
-
 def configurations() -> list[Path]:
     return sorted((STUDIES / "raw").iterdir()) if CORPUS else []
 
@@ -292,10 +294,10 @@ def test_twelve_replays_make_the_published_table(trace_file: Path) -> None:
 
     assert len(raw) == len(replays.sources) == 12
     assert set(replays.sources.values("metrics")) == {1}
-    assert {row[COLUMNS_OF_STUDY] for row in table} == set(ours)
+    assert {row["Kernel Name"] for row in table} == set(ours)
     for row in table:
         for metric in raw:
-            counted = ours[row[COLUMNS_OF_STUDY]][metric]
+            counted = ours[row["Kernel Name"]][metric]
             # They sum rates, too, which we do not: the mean times the executions is their sum.
             total = counted["mean"] * counted["executions"]
             assert total == pytest.approx(float(row[metric]), rel=1e-12, abs=1e-9), metric

@@ -1,4 +1,4 @@
-"""CSV of ncu and nvprof with known answers: units, locales, chatter, what is missing, what is cut."""
+"""CSV of ncu and nvprof with known answers: units, locales, chatter, what is missing or cut."""
 
 from __future__ import annotations
 
@@ -95,15 +95,18 @@ class TestNcu:
         name, odd = counted.counters.records()
         assert (name["value_text"], name["value"], name["unit"]) == ("PreferNone", None, None)
         assert (odd["value"], odd["problem"]) == (None, "unreadable")
-        assert "1 cells hold digits" in counted.warnings[0]
+        assert "1 cell with digits" in counted.warnings[0]
         assert counted.by_kernel().values("metric") == ["x__y"]
 
     def test_summaries_hold_least_most_and_mean(self, tmp_path: Path) -> None:
-        cells = (7, "python", "host", "gemm", "(32, 1, 1)", "(8, 1, 1)", 0, "8.0", 100, "Section",
-                 "dram__sectors_read.sum", "sector", "1,000.00", "3,000.00", "1,500.50")  # fmt: skip
+        cells = (
+            7, "python", "host", "gemm", "(32, 1, 1)", "(8, 1, 1)", 0, "8.0", 100, "Section",
+            "dram__sectors_read.sum", "sector", "1,000.00", "3,000.00", "1,500.50",
+        )  # fmt: skip
         text = "\n".join([quoted(SUMMARY), quoted(cells)]) + "\n"
         counted = ks.read_counters(written(tmp_path, text))
-        assert [(r["statistic"], r["value"], r["executions"]) for r in counted.counters.records()] == [
+        rows = counted.counters.records()
+        assert [(r["statistic"], r["value"], r["executions"]) for r in rows] == [
             ("min", 1000, 100), ("max", 3000, 100), ("mean", 1500.5, 100),
         ]  # fmt: skip
         [row] = counted.by_kernel(shapes=True).records()
@@ -111,6 +114,12 @@ class TestNcu:
         assert (row["grid_x"], row["block_x"], row["executions"]) == (8, 32, 100)
         assert counted.sources.values("summarised") == [True]
         assert counted.executions.values("execution") == [None]
+
+    def test_a_cell_that_is_too_long_for_a_name(self, tmp_path: Path) -> None:
+        text = details([(0, "x__y", "", "a" * 200_000), (1, "x__y", "", "5")])
+        counted = ks.read_counters(written(tmp_path, text))
+        assert counted.counters.values("value") == [5]
+        assert "1 line left out" in counted.warnings[0]
 
     def test_the_rows_of_rules_are_no_counters(self, tmp_path: Path) -> None:
         header = quoted([*LONG, "Rule Name", "Rule Type", "Rule Description"])
@@ -201,7 +210,8 @@ class TestNvprof:
     def test_levels(self, tmp_path: Path) -> None:
         """TBD's tool reads one character, and `Max (10)` as 0; empty cells count as level 0."""
         text = nvprof_summary([
-            ("a", 1, "fu", "Max (10)", "Max (10)", "Max (10)"), ("b", 1, "fu", "Low (2)", "Mid (4)", "Low (3)"),
+            ("a", 1, "fu", "Max (10)", "Max (10)", "Max (10)"),
+            ("b", 1, "fu", "Low (2)", "Mid (4)", "Low (3)"),
             ("c", 1, "fu", "", "", ""), ("d", 1, "fu", "Idle (0)", "Max", "Idle"),
         ])  # fmt: skip
         counted = ks.read_counters(written(tmp_path, text))
@@ -220,7 +230,8 @@ class TestNvprof:
         text = nvprof_summary([
             ("a", 3, "gld_throughput", "1.5KB/s", "2GB/s", "1.000000GB/s"),
             ("a", 3, "sm_efficiency", "50.000000%", "99.5%", "75.25%"),
-            ("a", 3, "dram_read_bytes", 32, 96, 64), ("a", 3, "achieved_occupancy", "0.500000", "1.500000", "1.0"),
+            ("a", 3, "dram_read_bytes", 32, 96, 64),
+            ("a", 3, "achieved_occupancy", "0.500000", "1.500000", "1.0"),
             ("a", 3, "of_another_chip", 32, 96, 64),
         ])  # fmt: skip
         rows = {
@@ -273,7 +284,8 @@ class TestNvprof:
     def test_a_row_per_execution(self, tmp_path: Path) -> None:
         text = CHATTER + (
             "==9== Profiling result:\n"
-            '"Device","Context","Stream","Kernel","Correlation_ID","gld_throughput","fu","sm (0)","sm (1)"\n'
+            '"Device","Context","Stream","Kernel","Correlation_ID",'
+            '"gld_throughput","fu","sm (0)","sm (1)"\n'
             ",,,,,GB/s,,%,%\n"
             '"V100 (0)","1","7","f(int, int)",12,2.000000,"Max (10)",50.0,0.0\n'
             '"V100 (0)","1","7","f(int, int)",15,,"Low (1)",25.0,0.0\n'
@@ -332,15 +344,17 @@ LOCALES = {",": ".", ".": ",", "\u202f": ",", " ": ".", "": "."}
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rows=st.lists(
-        st.tuples(st.sampled_from(["gemm", "relu<int, 4>(a, b)"]), NUMBERS, st.sampled_from([*UNITS])),
+        st.tuples(
+            st.sampled_from(["gemm", "relu<int, 4>(a, b)"]), NUMBERS, st.sampled_from([*UNITS])
+        ),
         min_size=1, max_size=12,
     ),
     apart=st.sampled_from([*LOCALES]), chatter=st.lists(LINES, max_size=5),
     wide=st.booleans(), windows=st.booleans(),
 )  # fmt: skip
 def test_any_text_of_ncu_reads_back(
-    tmp_path: Path, rows: list[tuple[str, int, str]], apart: str, chatter: list[str], wide: bool,
-    windows: bool,
+    tmp_path: Path, *, rows: list[tuple[str, int, str]], apart: str, chatter: list[str],
+    wide: bool, windows: bool,
 ) -> None:  # fmt: skip
     def shown(number: int) -> str:
         whole = f"{number // 100:,}".replace(",", apart)

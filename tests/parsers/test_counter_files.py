@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import struct
 import sys
 from collections import defaultdict
@@ -87,10 +88,8 @@ class TestBlocks:
     @given(st.binary(max_size=300))
     def test_any_bytes(self, data: bytes) -> None:
         for each_ in (data, b"NVR\0" + data, report()[:40] + data):
-            try:
+            with contextlib.suppress(ncu_blocks.BrokenBlockError):
                 ncu_blocks.read(each_)
-            except ncu_blocks.BrokenBlockError:
-                pass
 
 
 def test_a_report_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,10 +183,8 @@ class TestRefusals:
         path = tmp_path / name
         for start in (b"", b'"ID","Process ID",', b'"Device","Kernel","Invocations",', b"\xff\xfe"):
             path.write_bytes(start + data)
-            try:
+            with contextlib.suppress(KernelscopeError):  # and nothing else
                 ks.read_counters(path)
-            except KernelscopeError as error:
-                assert error.message
 
 
 def test_recognising_never_raises(tmp_path: Path) -> None:
@@ -222,7 +219,8 @@ class TestMerging:
         assert counted.sources.values("run") == [0, 1]
         assert counted.counters.values("run") == [0, 0, 1]
         assert counted.counters.texts("file") == [str(one), str(one), str(two)]
-        assert [(r["metric"], r["runs"], r["executions"], r["total"]) for r in counted.by_kernel().records()] == [
+        rows = counted.by_kernel().records()
+        assert [(r["metric"], r["runs"], r["executions"], r["total"]) for r in rows] == [
             ("a__b.sum", 1, 2, 4), ("dram__bytes.sum", 1, 1, 2000),
         ]  # fmt: skip
 
