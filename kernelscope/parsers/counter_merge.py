@@ -60,7 +60,7 @@ def merged(counted: CounterSet, *, shapes: bool = False) -> Table:
     if not len(counters):
         return Table.empty(COUNTERS_BY_KERNEL)
     keys = ("kernel_name", *(SHAPE if shapes else ()), "metric", "section", "unit")
-    group, first = _groups([widened(counters[name]) for name in keys])
+    group, first = grouped([widened(counters[name]) for name in keys])
     figures = _figures(counters, group, len(first))
     order = np.argsort(first, kind="stable")
     columns: dict[str, ColumnData] = {
@@ -72,8 +72,14 @@ def merged(counted: CounterSet, *, shapes: bool = False) -> Table:
     return Table.make(COUNTERS_BY_KERNEL, columns | figures).take(order)
 
 
-def _groups(columns: list[Array]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the group of each row, and the first row of each group."""
+def grouped(columns: list[Array]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the group of each row, and the first row of each group.
+
+    Parameters
+    ----------
+    columns : list of ndarray of int, shape (n,)
+        At least one, with n > 0; rows that agree in all of them are a group.
+    """
     group = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         values = distinct(column)
@@ -127,7 +133,7 @@ def _totals(counters: Table, group: npt.NDArray[np.intp], groups: int) -> npt.ND
     A run that printed a total is taken at its word; of the others values and means are summed.
     """
     value, weight = counters["value"], widened(counters["executions"])
-    pair, first = _groups([group, widened(counters["run"])])
+    pair, first = grouped([group, widened(counters["run"])])
     counted = _is(counters, "statistic", "value", "mean")
     printed = _is(counters, "statistic", "sum")
     summed = np.bincount(pair[counted], (value * weight)[counted], len(first))

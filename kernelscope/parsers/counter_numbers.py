@@ -57,7 +57,7 @@ class Style:
         apart = "," if self.decimal == "." else "."
         if apart in head:
             first, *groups = head.split(apart)
-            if 0 < len(first) < 4 and all(len(group) == 3 for group in groups):
+            if 0 < len(first) < 4 and first[0] != "0" and all(len(group) == 3 for group in groups):
                 head = first + "".join(groups)
         if plain.isascii() and head.isdigit():  # most cells, and quickly
             if not mark:
@@ -84,7 +84,7 @@ def _pattern(decimal: str) -> re.Pattern[str]:
     apart = f"[{_APART}{other}]"
     return re.compile(
         r"(?P<sign>[+\-−]?)"
-        rf"(?P<whole>[0-9]{{1,3}}(?P<mark>{apart})[0-9]{{2,3}}(?:(?P=mark)[0-9]{{2,3}})*(?<=[0-9]{{3}})"
+        rf"(?P<whole>[1-9][0-9]{{0,2}}(?P<mark>{apart})[0-9]{{2,3}}(?:(?P=mark)[0-9]{{2,3}})*(?<=[0-9]{{3}})"
         r"|[0-9]+|(?=[.,][0-9]))"
         rf"(?:{re.escape(decimal)}(?P<part>[0-9]*))?"
         r"(?:[eE](?P<power>[+\-]?[0-9]{1,3}))?"

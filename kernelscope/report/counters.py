@@ -12,12 +12,13 @@ import numpy as np
 from rich.text import Text
 
 from kernelscope import units
+from kernelscope.parsers.counter_merge import grouped
 from kernelscope.parsers.counter_set import SHAPE, CounterSet
 from kernelscope.report.document import SCHEMA_VERSION, Row, records
 from kernelscope.report.layout import Figures, Page, grid, heading, paragraph, shorten
 from kernelscope.report.text import started
 from kernelscope.report.text_lists import more
-from kernelscope.trace import Table
+from kernelscope.trace import Table, widened
 
 _WHOLE_BELOW = 1e15
 _NO_DECIMALS_FROM = 1e4
@@ -216,24 +217,26 @@ def _name(name: str | None) -> str:
 
 def _counters(table: Table, page: Page) -> list[Text]:
     """Return the counters under their kernels, as many of each as the page shows."""
-    groups = list(_blocks(table))
+    if not len(table):
+        return [*heading(page, "Counters"), *paragraph(page, "None.")]
+    single = "execution" in table.schema.names
+    by = ("run", "execution") if single else ()
+    group, first = grouped([widened(table[name]) for name in (*by, "kernel_name", *SHAPE)])
+    chosen = np.argsort(first, kind="stable")[: page.shown(len(first))]
     lines: list[Text] = []
-    shown = page.shown(len(groups))
-    for title, note, rows in groups[:shown]:
+    for title, note, rows in _blocks(table.take(np.isin(group, chosen)), by):
         part = rows[: page.shown(len(rows))]
         lines += heading(page, title, note)
         lines += grid(page, _figures(part), "counter", [_metric(row) for row in part])
         lines += more(page, len(part), len(rows), "counter", "--top 0 shows all")
-    if not groups:
-        return [*heading(page, "Counters"), *paragraph(page, "None.")]
-    return lines + more(page, shown, len(groups), "kernel", "--top 0 shows all")
+    what = "execution" if single else "kernel"
+    return lines + more(page, len(chosen), len(first), what, "--top 0 shows all")
 
 
-def _blocks(table: Table) -> Iterator[tuple[str, str, list[Row]]]:
+def _blocks(table: Table, by: Sequence[str]) -> Iterator[tuple[str, str, list[Row]]]:
     """Iterate over kernels, shapes or executions: title, note, and rows of counters."""
     found: dict[tuple[Any, ...], list[Row]] = {}
-    single = "execution" in table.schema.names
-    by = ("run", "execution") if single else ()
+    single = bool(by)
     for row in table.records():
         key = (*(row[name] for name in by), row["kernel_name"], *(row[name] for name in SHAPE))
         found.setdefault(key, []).append(row)
@@ -252,10 +255,9 @@ def _blocks(table: Table) -> Iterator[tuple[str, str, list[Row]]]:
 
 def _figures(rows: Sequence[Row]) -> list[Figures]:
     if "value" in rows[0]:
-        return [
-            Figures("value", [_value(row) for row in rows], style="bold"),
-            Figures("is", [_statistic(row) for row in rows], 1),
-        ]
+        values = Figures("value", [_value(row) for row in rows], style="bold")
+        statistics = [_statistic(row) for row in rows]
+        return [values, Figures("is", statistics, 1)] if any(statistics) else [values]
     columns = [
         Figures(name, [shown(row[name], row["unit"]) for row in rows], room)
         for name, room in (("mean", 0), ("min", 2), ("max", 1), ("total", 3))
