@@ -38,7 +38,8 @@ def read_counters(*paths: str | PathLike[str]) -> CounterSet:
     Raises
     ------
     TraceFileError
-        If a file is missing, damaged, or holds no counters; the message says what it is instead.
+        If a file is missing, damaged, or holds no counters; the message says what it is instead,
+        or what must be installed to read it.
     NotRecordedError
         If it is a trace that recorded none.
 
@@ -71,6 +72,8 @@ def _parse(path: Path) -> CounterSet:
 
 def _unknown(path: Path, file: CounterFile) -> TraceFileError:
     known = f"kernelscope counters reads: {'; '.join(each.DESCRIPTION for each in FORMATS)}."
+    if file.head.startswith(sniff.LFS_POINTER):
+        sniff.sqlite_database(path)  # says what the pointer is, and how to fetch the file
     if path.suffix.lower() == ".ncu-rep":
         return NotATraceError(
             f"{path} does not begin as a report of Nsight Compute.", ncu_reports.AGAIN

@@ -8,12 +8,13 @@ themselves are left to NVIDIA's own package.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from mmap import mmap
+from typing import BinaryIO
 
 MAGIC = b"NVR\x00"
 
@@ -63,8 +64,13 @@ class Report:
         return found
 
 
-def read(data: bytes | mmap) -> Report:
-    """Return what the blocks of a report say.
+def read(file: BinaryIO) -> Report:
+    """Return what the blocks of a report say; their payloads are passed over.
+
+    Parameters
+    ----------
+    file : binary file
+        The report, open to be read.
 
     Raises
     ------
@@ -74,7 +80,7 @@ def read(data: bytes | mmap) -> Report:
     processes: list[tuple[int | None, str | None]] = []
     version = started = None
     command: tuple[str, ...] = ()
-    for block in _blocks(data):
+    for block in _blocks(file):
         fields = dict(block)
         process = _process(fields.get(_PROCESS))
         results = fields.get(_RESULTS, 0)
@@ -92,27 +98,32 @@ def read(data: bytes | mmap) -> Report:
     return Report(tuple(processes), version, started, command)
 
 
-def _blocks(data: bytes | mmap) -> Iterator[list[tuple[int, int | bytes]]]:
-    if data[: len(MAGIC)] != MAGIC:
+def _blocks(file: BinaryIO) -> Iterator[list[tuple[int, int | bytes]]]:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if file.read(len(MAGIC)) != MAGIC:
         raise BrokenBlockError("it does not begin as one")
-    place = _after(data, len(MAGIC))[1]
-    while place < len(data):
-        description, place = _after(data, place)
-        fields = list(_fields(description))
+    _description(file, size)
+    while file.tell() < size:
+        fields = list(_fields(_description(file, size)))
         payload = dict(fields).get(_PAYLOAD, 0)
-        place += payload if isinstance(payload, int) else 0
-        if place > len(data):
-            raise BrokenBlockError(f"a block ends at byte {place:,}")
+        end = file.tell() + (payload if isinstance(payload, int) else 0)
+        if end > size:
+            raise BrokenBlockError(f"a block ends at byte {end:,}")
+        file.seek(end)
         yield fields
 
 
-def _after(data: bytes | mmap, place: int) -> tuple[bytes, int]:
-    """Return the bytes whose length stands at `place`, and where they end."""
-    start = place + 4
-    end = start + int.from_bytes(data[place:start], "little")
-    if start > len(data) or end > len(data):
+def _description(file: BinaryIO, size: int) -> bytes:
+    """Return the bytes whose length stands where the file is."""
+    length = int.from_bytes(file.read(4), "little")
+    end = file.tell() + length
+    if end > size:
         raise BrokenBlockError(f"a block ends at byte {end:,}")
-    return data[start:end], end
+    found = file.read(length)
+    if len(found) < length or not length:
+        raise BrokenBlockError("a block has no description")
+    return found
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

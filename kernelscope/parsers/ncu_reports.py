@@ -8,7 +8,6 @@ process and the version of the tool, is read from the report's blocks (:mod:`ncu
 from __future__ import annotations
 
 import math
-import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -55,11 +54,8 @@ def parse(file: CounterFile) -> CounterSet:
         If the report is cut off, or holds no result.
     """
     try:
-        with (
-            file.path.open("rb") as opened,
-            mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data,
-        ):
-            report = ncu_blocks.read(data)
+        with file.path.open("rb") as opened:
+            report = ncu_blocks.read(opened)
     except ncu_blocks.BrokenBlockError as error:
         raise DamagedFileError(
             f"{file.path} is a report of Nsight Compute that was cut off or damaged: {error}, and "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import io
 import struct
 import sys
 from collections import defaultdict
@@ -63,14 +64,18 @@ def report(command: bytes = b"ncu --clock-control none --cache-control=none ./a"
     )  # fmt: skip
 
 
+def blocks_of(data: bytes) -> ncu_blocks.Report:
+    return ncu_blocks.read(io.BytesIO(data))
+
+
 class TestBlocks:
     def test_what_a_report_says_of_itself(self) -> None:
-        found = ncu_blocks.read(report())
+        found = blocks_of(report())
         assert found.processes == ((4711, "train.exe"),) * 2
         assert (found.tool_version, found.started_at) == ("2025.1.0.0", "2023-11-14T22:13:20Z")
         assert found.options() == {"clock_control": "none", "cache_control": "none"}
-        assert ncu_blocks.read(report(b"")).options() == {}
-        assert ncu_blocks.read(report(b'ncu "a --replay-mode range')).options() == {
+        assert blocks_of(report(b"")).options() == {}
+        assert blocks_of(report(b'ncu "a --replay-mode range')).options() == {
             "replay_mode": "range"
         }
 
@@ -79,7 +84,7 @@ class TestBlocks:
         ends = set()
         for length in range(len(whole)):
             try:
-                ncu_blocks.read(whole[:length])
+                blocks_of(whole[:length])
             except ncu_blocks.BrokenBlockError:
                 continue
             ends.add(length)
@@ -89,7 +94,7 @@ class TestBlocks:
     def test_any_bytes(self, data: bytes) -> None:
         for each_ in (data, b"NVR\0" + data, report()[:40] + data):
             with contextlib.suppress(ncu_blocks.BrokenBlockError):
-                ncu_blocks.read(each_)
+                blocks_of(each_)
 
 
 def test_a_report_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,6 +151,11 @@ class TestRefusals:
         path = tmp_path / "a.ncu-rep"
         path.write_bytes(b"\0\1\2")
         assert "does not begin as a report" in self.refused(path).message
+
+    def test_a_file_that_was_never_fetched(self, tmp_path: Path) -> None:
+        pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"
+        for name in ("a.ncu-rep", "a.csv"):
+            assert "git lfs pull" in self.refused(written(tmp_path, pointer, name)).hint
 
     def test_a_report_of_nsight_systems(self, tmp_path: Path) -> None:
         path = tmp_path / "a.nsys-rep"
