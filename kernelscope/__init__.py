@@ -19,21 +19,26 @@ if TYPE_CHECKING:
     from kernelscope import errors, metrics
     from kernelscope.metrics.analysis import Analysis, analyze
     from kernelscope.parsers import read
+    from kernelscope.parsers.counter_formats import read_counters
+    from kernelscope.parsers.counter_set import CounterSet
     from kernelscope.report.sql import sql
     from kernelscope.trace import Table, Trace
 
 _LAZY = {
     "Analysis": "kernelscope.metrics.analysis",
+    "CounterSet": "kernelscope.parsers.counter_set",
     "Table": "kernelscope.trace",
     "Trace": "kernelscope.trace",
     "analyze": "kernelscope.metrics.analysis",
     "read": "kernelscope.parsers",
+    "read_counters": "kernelscope.parsers.counter_formats",
     "sql": "kernelscope.report.sql",
 }
 _MODULES = ("errors", "metrics")
 
 __all__ = [
     "Analysis",
+    "CounterSet",
     "Table",
     "Trace",
     "__version__",
@@ -41,6 +46,7 @@ __all__ = [
     "errors",
     "metrics",
     "read",
+    "read_counters",
     "sql",
 ]
 

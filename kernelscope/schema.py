@@ -411,22 +411,107 @@ COUNTERS = TableSchema(
         ),
         text("metric", "the counter's name, as its source spells it"),
         integer("metric_id", "id", "the source's number of the counter", optional=True),
+        text(
+            "section",
+            "the heading that a label stands under, where the source prints labels: two sections "
+            "may use one label for two things",
+            optional=True,
+        ),
         real("value", "see unit", "the value; missing where it is not to be trusted"),
         integer(
             "value_int", "see unit", "the same, exactly, where it is a whole number", optional=True
         ),
+        real(
+            "rounding",
+            "see unit",
+            "how far `value` may lie from what was counted: a text holds a few digits only; "
+            "0 where it is exact",
+        ),
+        text("value_text", "the value where it is no number: a name, a setting", optional=True),
         text(
             "unit",
-            "count, bytes, bytes/s, ns, Hz, %, ratio, or level (0 idle to 10 max); missing where "
-            "the source does not say",
+            "count, bytes, bytes/s, ns, Hz, ratio (recorded in %), level (0 idle to 10 max), 1 (a "
+            "quotient), 1/s, 1/cycle, …; missing where the source does not say",
             optional=True,
         ),
+        text("unit_recorded", "the unit as the source spells it: Kbyte, %, …", optional=True),
         text("statistic", "value of one execution; or mean, min, max, sum over several"),
         integer("executions", "count", "how many executions the value is of"),
         integer("instance", "id", "the unit of the hardware that counted: an SM", optional=True),
-        text("problem", "overflow, invalid or unknown_kind: why there is no value", optional=True),
+        text(
+            "problem",
+            "overflow, invalid, unknown_kind, no_value (n/a, nan or an empty cell) or unreadable: "
+            "why there is no value",
+            optional=True,
+        ),
         text("source", "who counted: nvprof, ncu, …"),
         text("file", "where it was read from; missing: the trace's own file", optional=True),
+        integer(
+            "run", "id", "the run of the program, by its number in `counter_sources`", optional=True
+        ),
+    ),
+)
+
+COUNTED_EXECUTIONS = TableSchema(
+    "counted_executions",
+    "Which kernel executions were counted, and how can they be found in a trace?",
+    (
+        integer("run", "id", "the run of the program, by its number in `counter_sources`"),
+        integer(
+            "execution",
+            "id",
+            "the source's own number of the execution, in the order of launches; missing where "
+            "the row sums up several",
+            optional=True,
+        ),
+        _PROCESS,
+        integer("device_id", "id", "the process's own CUDA ordinal of the device", optional=True),
+        _CONTEXT,
+        _STREAM,
+        integer("correlation_id", "id", "the execution's id in its own run", optional=True),
+        text("kernel_name", "the kernel's name, as its source spells it", optional=True),
+        *(
+            integer(f"{part}_{axis}", "count", f"{what} along {axis}", optional=True)
+            for part, what in (("grid", "blocks"), ("block", "threads per block"))
+            for axis in "xyz"
+        ),
+        integer("executions", "count", "how many executions the row stands for"),
+        real(
+            "duration_ns",
+            "ns",
+            "how long it took, of several the mean, while the hardware was counting: it tells "
+            "executions apart, and is no time of the program",
+        ),
+        text("device_name", "the GPU's product name", optional=True),
+        integer("compute_major", "1", "compute capability, major", optional=True),
+        integer("compute_minor", "1", "compute capability, minor", optional=True),
+        text("started_at", "when it was launched, as the source prints it", optional=True),
+    ),
+)
+
+COUNTER_SOURCES = TableSchema(
+    "counter_sources",
+    "Which runs of a program were counted, by what, and under which conditions?",
+    (
+        integer("run", "id", "the number that other tables refer to, from 0"),
+        text("file", "where it was read from"),
+        integer("part", "id", "which table of the file, from 0: a log may hold several"),
+        text("tool", "who counted: nvprof or ncu"),
+        text("tool_version", "as recorded", optional=True),
+        text("format", "what the file is"),
+        text("process_name", "the program; of several, the first", optional=True),
+        text("started_at", "when the report was begun, ISO 8601 in UTC", optional=True),
+        Column("summarised", "bool", "flag", "true where values are sums over executions only"),
+        integer("executions", "count", "kernel executions that were counted"),
+        integer("metrics", "count", "different counters"),
+        text(
+            "replay_mode",
+            "how a kernel was run again for what does not fit one pass: kernel, application, …",
+            optional=True,
+        ),
+        integer("passes", "count", "the most passes that an execution took", optional=True),
+        text("clock_control", "what the tool did to the clocks: base, none, …", optional=True),
+        text("cache_control", "what it did to the caches before a pass: all, none", optional=True),
     ),
 )
 

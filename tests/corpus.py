@@ -115,3 +115,19 @@ def nvprof_oracle(trace_stem: str, report: str) -> list[list[str]]:
             with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
                 return list(csv.reader(lines))
     raise FileNotFoundError(f"no oracle {report} of {trace_stem} in {folder}")
+
+
+def counter_files(kind: str, suffix: str) -> list[Path]:
+    """Return the counter files of a folder of traces, ``ncu`` or ``nvprof``, by suffix."""
+    return [path for path in _files(kind) if path.suffix == suffix]
+
+
+def oracle_folder(name: str) -> Path:
+    """Return a folder of oracles, whether it is there or not."""
+    return _LOOKED_IN / "oracles" / name
+
+
+def opened(path: Path) -> str:
+    """Return the text of an oracle, compressed or not."""
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+        return lines.read()

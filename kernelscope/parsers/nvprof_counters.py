@@ -82,6 +82,7 @@ def _part(database: Database, table: str, kernels: Table, devices: Table) -> Tab
     problem = _problems(numbers.get("flags"), blobs.length == _VALUE_BYTES, kinds)
     sound = problem < 0
     value = np.where(kinds == _DOUBLE, double, bits.astype(np.float64))
+    value /= np.where(labels.percent, 100.0, 1.0)[labels.place]
     exact = sound & (kinds == _WHOLE) & (bits < 1 << 63)
     columns = _of_executions(kernels, execution) | present(
         {
@@ -90,6 +91,7 @@ def _part(database: Database, table: str, kernels: Table, devices: Table) -> Tab
             "metric_id": ids,
             "value": np.where(sound, value, np.nan),
             "value_int": np.where(exact, bits.view(np.int64), _ABSENT),
+            "rounding": np.where(sound, 0.0, np.nan),
             "unit": labels.units,
             "statistic": Categorical.constant("value", read.rows),
             "executions": np.broadcast_to(np.int32(1), (read.rows,)),
@@ -118,13 +120,14 @@ class _Labels:
     """What the metrics are called, and what each of them is.
 
     `place` numbers the distinct (compute capability, id) pairs of the rows; `known` is the kind
-    of each pair, −1 where the values themselves must tell.
+    of each pair, −1 where the values themselves must tell; `percent`, whether it is a percentage.
     """
 
     names: Categorical
     units: Categorical
     place: npt.NDArray[np.intp]
     known: npt.NDArray[np.int8]
+    percent: npt.NDArray[np.bool_]
 
     def kinds(self, bits: Array, double: Array) -> npt.NDArray[np.int8]:
         """Return the kind of each pair, by its metric or by all its values."""
@@ -161,8 +164,13 @@ def _labels(
         -1 if metric is None else _WHOLE if metric.kind in names.WHOLE_KINDS else _DOUBLE
         for metric in metrics
     ]
+    percent = [metric is not None and metric.kind == names.PERCENT for metric in metrics]
     return _Labels(
-        _spread(called, place), _spread(units, place), place, np.array(known, dtype=np.int8)
+        _spread(called, place),
+        _spread(units, place),
+        place,
+        np.array(known, dtype=np.int8),
+        np.array(percent, dtype=np.bool_),
     )
 
 

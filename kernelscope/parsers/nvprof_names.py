@@ -84,10 +84,17 @@ THOUSANDS = ("clock_hz", "memory_bytes_per_s")
 """Columns that ``DEVICE`` holds in kHz and kB/s."""
 
 UNITS = {
-    "count": "count", "bytes": "bytes", "throughput": "bytes/s", "percent": "%",
-    "ratio": "ratio", "level": "level",
+    "count": "count", "bytes": "bytes", "throughput": "bytes/s", "percent": "ratio",
+    "ratio": "1", "level": "level",
 }  # fmt: skip
-"""Kind of a metric (``data/nvprof_metrics.json``) → its unit."""
+"""Kind of a metric (``data/nvprof_metrics.json``) → its unit.
+
+What CUPTI calls a percentage becomes a ratio of 0 to 1; what it calls a ratio is a quotient of two
+counts, such as instructions per cycle.
+"""
+
+PERCENT = "percent"
+"""The kind of which databases hold a hundred times the value."""
 
 WHOLE_KINDS = ("count", "bytes", "throughput", "level")
 """Kinds whose values are unsigned integers; the others are doubles."""

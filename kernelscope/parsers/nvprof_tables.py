@@ -47,6 +47,11 @@ def metrics_of(compute_capability: tuple[int, int] | None) -> Mapping[int, Metri
     return _metrics().get(compute_capability, {}) if compute_capability else {}
 
 
+def kind_of_metric(name: str) -> str | None:
+    """Return the kind of a metric by its name, which no two chips use for two kinds."""
+    return _kinds().get(name)
+
+
 def known_capabilities() -> tuple[tuple[int, int], ...]:
     """Return the compute capabilities whose metrics are known by name."""
     return tuple(sorted(_metrics()))
@@ -56,6 +61,12 @@ def known_capabilities() -> tuple[tuple[int, int], ...]:
 def _calls() -> dict[str, list[str | None]]:
     data: dict[str, list[str | None]] = _load("cupti_calls.json")
     return data
+
+
+@cache
+def _kinds() -> dict[str, str]:
+    kinds: dict[str, str] = _load("nvprof_metrics.json")["kinds"]
+    return kinds
 
 
 @cache

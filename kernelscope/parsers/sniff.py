@@ -135,7 +135,8 @@ def _refuse(path: Path, head: bytes) -> None:
     if suffix == ".ncu-rep" or head.startswith(b"NVR\x00"):
         raise NotATraceError(
             f"{path} is an Nsight Compute report, which holds counters and no timeline.",
-            "Give the Nsight Systems export of the run.",
+            "Give the Nsight Systems export of the run; kernelscope counters FILE shows what was "
+            "counted.",
         )
     if _is_kineto(head):
         raise NotATraceError(
@@ -151,6 +152,12 @@ def _refuse(path: Path, head: bytes) -> None:
     if not head.strip(b"\x00"):
         raise DamagedFileError(
             f"{path} begins with zeros: an export that was interrupted.", EXPORT_AGAIN
+        )
+    if b'"ID","Process ID"' in head or head.startswith(b'"Process ID","Process Name"'):
+        raise NotATraceError(
+            f"{path} is text that Nsight Compute printed, which holds counters and no timeline.",
+            "Give the Nsight Systems export of the run; kernelscope counters FILE shows what was "
+            "counted.",
         )
     if _is_text(head):
         raise NotATraceError(
@@ -179,7 +186,7 @@ def _refuse_nvprof(path: Path, head: bytes) -> None:
     if any(head.startswith(start) for start in _NVPROF_CSV):
         raise NotATraceError(
             f"{path} is text that nvprof printed: summaries, without the single events.",
-            EXPORT_FROM_NVVP,
+            f"{EXPORT_FROM_NVVP}. If it holds metrics, kernelscope counters FILE shows them.",
         )
     if not _is_text(head):
         raise NotATraceError(

@@ -259,7 +259,7 @@ def as_printed(row: dict[str, Any], unit: str) -> str:
         return f"{row['value'] / BINARY[unit.removesuffix('/s')]:.6f}"
     if row["value_int"] is not None:
         return str(row["value_int"])
-    return f"{row['value']:.6f}"
+    return f"{row['value'] * (100 if unit == '%' else 1):.6f}"
 
 
 @each(METRIC_RUNS)
@@ -281,7 +281,7 @@ def test_every_metric_value_agrees(trace_file: Path) -> None:
             assert (bare(cells["Kernel"]), cells["Context"], cells["Stream"]) == (
                 bare(row["kernel_name"]), str(row["context_id"]), str(row["stream_id"]),
             )  # fmt: skip
-            assert (unit[metric] == "%") == (row["unit"] == "%")
+            assert (unit[metric] == "%") == (row["unit"] == "ratio")
             compared += 1
     assert compared == len(counters) == len(ours)
 
@@ -334,5 +334,9 @@ def test_the_kinds_of_known_metrics_are_those_that_their_values_tell(
     monkeypatch.setattr("kernelscope.parsers.nvprof_counters.metrics_of", lambda _: {})
     told = ks.read(trace_file).counters
 
-    assert told.values("value") == known.values("value")
+    # Nothing but its name tells that a double is a percentage, which is a hundred times a ratio.
+    times = {unit: 100 if unit == "ratio" else 1 for unit in known.categories("unit")}
+    assert told.values("value") == pytest.approx(
+        [row["value"] * times[row["unit"]] for row in known.records()], rel=1e-15
+    )
     assert set(told.texts("problem")) == {None}

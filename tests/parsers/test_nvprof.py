@@ -213,10 +213,10 @@ class TestCounters:
             ("value", 1, "nvprof")
         }
         assert [(r["metric"], r["value"], r["value_int"], r["unit"]) for r in rows[:4]] == [
-            ("warp_execution_efficiency", 83.5, None, "%"),
+            ("warp_execution_efficiency", 0.835, None, "ratio"),
             ("dram_read_bytes", float(2**53), 2**53 + 1, "bytes"),
             ("dram_read_throughput", 64773851202.0, 64_773_851_202, "bytes/s"),
-            ("achieved_occupancy", 0.0, None, "ratio"),
+            ("achieved_occupancy", 0.0, None, "1"),
         ]
         assert [(r["metric"], r["value"], r["problem"]) for r in rows[4:6]] == [
             ("flop_count_sp_fma", None, "overflow"), ("flop_count_sp_mul", None, "invalid"),
