@@ -251,7 +251,10 @@ def device_checks(known: Shared, explained: IdleTime, tables: Tables) -> Table:
 
 def finding_table(known: Shared, explained: IdleTime, steps: Iterations, tables: Tables) -> Table:
     """Return what should be mended first."""
-    waits = waiting(known.chosen, known.chosen_launches) if known.partial else known.waits
+    waits = known.waits
+    if known.partial:  # of the chosen calls; the queue holds what they launch on any device
+        work = {name: known.trace.tables[name] for name in ("kernels", "copies", "graphs")}
+        waits = waiting(known.chosen.with_tables(**work))
     seen = Seen(
         trace=known.chosen,
         launches=known.chosen_launches,

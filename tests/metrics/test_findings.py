@@ -8,13 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import kernelscope
 from kernelscope import oracle, schema
 from kernelscope.metrics.analysis import analyze
 from kernelscope.metrics.finding_rules import LAYOUT_KERNELS, RULES
-from kernelscope.trace import Trace
+from kernelscope.metrics.waiting import WAITS
+from kernelscope.trace import Table, Trace
 from tests import build
 from tests.metrics import scenes
 from tests.metrics.finding_scenes import (
@@ -30,6 +32,7 @@ from tests.metrics.finding_scenes import (
     load,
     module,
     run,
+    seen_of,
 )
 from tests.metrics.pauses import between, calls, kernels, on_thread
 
@@ -199,6 +202,23 @@ def test_what_another_process_communicates_is_not_of_the_chosen_one() -> None:
     assert found(trace)["exposed_communication"]["saving_bound_ns"] == 80 * US
     assert not len(analyze(trace, processes=[1]).findings)
     assert analyze(trace, processes=[2]).findings["saving_bound_ns"].tolist() == [70 * US]
+
+
+def test_a_queue_is_full_whichever_device_is_chosen() -> None:
+    """1300 launches wait, on two devices in turn: the next one waits for room, not for code."""
+    many = range(1300)
+    starts = [(5000 + 10 * number) * US for number in (*many, 1300)]
+    work = build.kernels(*((start, start + 9 * US) for start in starts))
+    numbers = np.arange(len(work))
+    work = Table.make(
+        work.schema, {**work.columns, "device_id": numbers % 2, "correlation_id": numbers}
+    )
+    launches = (*((2 * n, 2 * n + 1, "cudaLaunchKernel", n) for n in many),
+                (2600, 2900, "cudaLaunchKernel", 1300))  # fmt: skip
+    trace = build.trace(kernels=work, api_calls=calls(*launches))
+    for chosen in ({}, {"devices": [0]}, {"devices": [0], "processes": [1]}):
+        waits = seen_of(trace, **chosen).waits
+        assert [WAITS[kind] for kind in waits.kind] == ["blocked: queue"]
 
 
 def test_an_opaque_graph_may_hide_communication() -> None:
