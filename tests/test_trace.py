@@ -92,6 +92,11 @@ def test_what_a_notebook_shows_of_a_trace_is_short() -> None:
     assert repr(analyze(trace)).startswith(f"<Analysis {trace.capture.file!r}: window 9 ns; tables")
 
 
+def test_a_path_is_no_trace() -> None:
+    with pytest.raises(TypeError, match=r"what kernelscope\.read returns, not 'trace\.sqlite'"):
+        analyze("trace.sqlite")  # type: ignore[arg-type]
+
+
 def test_every_canonical_table_makes_an_empty_frame() -> None:
     trace = Trace(Capture("none", "test"))
     assert list(trace.tables) == [table.name for table in schema.CANONICAL]

@@ -147,11 +147,15 @@ def analyze(  # noqa: PLR0913 - what the command line offers
 
     Raises
     ------
+    TypeError
+        If `trace` is something else: a path, say.
     SelectionError
         If the window, a process, a device or a range does not exist.
     NotRecordedError
         If what was asked for needs ranges or iterations that the trace does not have.
     """
+    if not hasattr(trace, "capture"):
+        raise TypeError(f"analyze takes what kernelscope.read returns, not {trace!r}")
     chosen = select(trace, processes, devices)
     launches = launch_times(chosen)
     marked = mark_iterations(chosen, iteration, launches)

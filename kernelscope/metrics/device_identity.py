@@ -103,7 +103,15 @@ def identify(trace: Trace) -> Identity:
     uuids = _uuid_of_gpu(rows)
     known = {lane: _evidence(lane, rows, uuids) or _by_ordinal(lane, lanes) for lane in lanes}
 
-    order = sorted(lanes, key=lambda lane: (*known[lane].rank, _number(lane[0]), lane[1]))
+    least: dict[tuple[str, str], int] = {}  # people expect GPU 0 first, where only UUIDs are known
+    for lane in sorted(lanes, key=lambda lane: lane[1]):
+        least.setdefault(known[lane].key, lane[1])
+
+    def place(lane: Lane) -> tuple[int, int, int, str, int, int]:
+        rank, gpu, uuid = known[lane].rank
+        return rank, gpu, least[known[lane].key], uuid, _number(lane[0]), lane[1]
+
+    order = sorted(lanes, key=place)
     numbers: dict[tuple[str, str], int] = {}
     index = tuple(numbers.setdefault(known[lane].key, len(numbers)) for lane in order)
     peers = {lane: _evidence(lane, rows, uuids) for lane in _peers(used) - set(lanes)}

@@ -21,6 +21,14 @@ from kernelscope.schema import Column
 from kernelscope.trace import Table
 
 _COUNTS = ("executions", "calls", "operations", "events")
+_NO_LABEL = frozenset(
+    (
+        "physical_id", "title", "evidence", "per", "where", "advice", "next", "message",
+        "kind_source", "bytes_source", "bytes_missing_because", "ranks_source",
+    )
+)  # fmt: skip
+"""Columns of text that say something of a row, and do not name it."""
+
 _CLOSE = 1e-9
 """Floats of two ways to reckon agree to this share of them."""
 
@@ -211,7 +219,7 @@ def _labels(table: Table, of: Column | None) -> list[str]:
     for column in table.schema.columns:
         if "code" in table.schema.names and column.name != "code":
             continue  # the code says which; other texts are sentences
-        text = column.dtype == "category" and column.name != "physical_id"
+        text = column.dtype == "category" and column.name not in _NO_LABEL
         told = text or column.unit == "id" or column.name == "start_ns"
         if not told or column == of or (has_path and column.name == "name"):
             continue

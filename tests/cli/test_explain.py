@@ -74,6 +74,13 @@ def test_the_numbers_of_a_trace_are_put_in(run: Run, trace_file: Path) -> None:
     assert "… 1 more row (--top 0 shows all)" in share
 
 
+def test_a_row_goes_by_what_names_it(run: Run) -> None:
+    out = run("explain", "findings.saving_bound_ns", SAMPLE).out.splitlines()
+    assert "data_loading, device 0" in out
+    out = run("explain", "communication.calls", SAMPLE).out.splitlines()
+    assert "process 20400, device 0, NCCL, RCCL, all_reduce" in out
+
+
 def test_the_numbers_are_those_of_the_report(run: Run) -> None:
     whole = json.loads(run("analyze", SAMPLE, "--format", "json").out)
     made = json.loads(

@@ -75,6 +75,18 @@ def test_the_uuid_comes_first() -> None:
     assert physical(found) == ["GPU-a"]
 
 
+def test_gpus_that_only_a_uuid_tells_apart_are_in_the_order_of_their_ordinals() -> None:
+    rows = devices(
+        *(
+            {"process_id": 1, "device_id": ordinal, "uuid": uuid, "identifies": True}
+            for ordinal, uuid in enumerate(("GPU-c", "GPU-a", "GPU-b"))
+        )
+    )
+    found = trace(kernels=lanes((1, 2), (1, 0), (1, 1)), devices=rows)
+    assert ordinals(found) == [(0, 1, 0), (1, 1, 1), (2, 1, 2)]
+    assert physical(found) == ["GPU-c", "GPU-a", "GPU-b"]
+
+
 def test_a_row_without_uuid_takes_that_of_its_gpu_id() -> None:
     rows = devices(
         {"process_id": 1, "gpu_id": 5, "uuid": "GPU-a", "identifies": True},
