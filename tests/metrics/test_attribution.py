@@ -426,13 +426,13 @@ def test_several_annotating_threads() -> None:
 
 
 def two_ranks(annotators: tuple[int, int]) -> Trace:
-    """Two processes of five steps, each in an epoch, the second's 30 ns later.
+    """Two processes of five steps, each in an epoch, the first's 30 ns later.
 
     Per step of 100 ns and process, the annotating thread launches a kernel of 4 ns in forward and
     one of 8 ns after the step, another thread one of 16 ns while forward is open.
     """
     tables: dict[str, list[Table]] = {"ranges": [], "api_calls": [], "kernels": []}
-    for process, annotator, late in ((1, annotators[0], 0), (2, annotators[1], 30)):
+    for process, annotator, late in ((1, annotators[0], 30), (2, annotators[1], 0)):
         whose = {"process_id": process, "thread_id": annotator}
         opened = [(late, late + 500, "epoch 0")]
         for step in range(5):
