@@ -447,9 +447,7 @@ def two_ranks(annotators: tuple[int, int]) -> Trace:
                     launches((call, call + 2), thread_id=thread, first_id=identity, **common)
                 )
                 length = 4 << number
-                tables["kernels"].append(
-                    kernels((call + 5, call + 5 + length, identity), **common)
-                )
+                tables["kernels"].append(kernels((call + 5, call + 5 + length, identity), **common))
         tables["ranges"].append(pushed(*opened, **whose))
     return build.trace(**{name: build.joined(*parts) for name, parts in tables.items()})
 
@@ -470,8 +468,8 @@ def test_each_of_two_ranks_inherits_its_own_steps(annotators: tuple[int, int]) -
     assert found.kernels.iteration.tolist() == [*steps, *[-1] * 15]
     table = ranges(trace, attribution=found, folded=True).records()
     for name, kernel_ns, inherited_ns, self_ns in (
-        ("epoch #", 140, 80, 8),
-        ("step #", 132, 112, 32),
+        ("epoch #", 140, 80, 40),
+        ("step #", 132, 112, 0),
         ("forward", 100, 80, 100),
     ):
         mine = [row for row in table if row["name"] == name]
@@ -486,6 +484,26 @@ def test_each_of_two_ranks_inherits_its_own_steps(annotators: tuple[int, int]) -
     instances = range_instances(trace, attribution=found).records()
     epochs = [row["launches"] for row in instances if row["name"] == "epoch 0"]
     assert epochs == [15, 15]
+
+
+def test_threads_that_follow_each_other_do_not_share_what_they_inherit() -> None:
+    """Calls are numbered by thread: here the last of one and the first of the next inherit."""
+    opened = [(0, 500, "epoch")]
+    opened += [(100 * i, 100 * i + 60, f"step {i}") for i in range(5)]
+    trace = build.trace(
+        ranges=pushed(*opened, thread_id=2),
+        api_calls=build.joined(
+            launches((440, 441), thread_id=1), launches((80, 81), thread_id=2, first_id=2)
+        ),
+        kernels=kernels((600, 601, 1), (601, 603, 2)),
+    )
+    found = attribute(trace, family=family_of(trace, range(1, 6)))
+    assert how(found.kernels) == ["inherited", "inherited"]
+    rows = {row["name"]: row for row in range_instances(trace, attribution=found).records()}
+    assert [(rows[name]["launches"], rows[name]["kernel_ns"]) for name in ("epoch", "step 0")] == [
+        (2, 3),
+        (1, 2),
+    ]
 
 
 def test_a_rank_alone_has_the_figures_it_has_beside_another() -> None:
