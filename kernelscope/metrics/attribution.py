@@ -8,7 +8,8 @@ take what their call has. The nodes of a CUDA graph all take what the graph's la
 does a graph that was traced as one unit.
 
 Of an iteration family, a launch outside its ranges *inherits* the iteration whose period is
-open at its call (:mod:`kernelscope.metrics.inheritance`).
+open at its call, in each process that carries the family from its own
+(:mod:`kernelscope.metrics.inheritance`).
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ REASONS = (
 - ``no_range_on_thread``: the calling thread opened no range;
 - ``between_ranges``: it did, but none was open at the call;
 - ``outside_iterations``: the call lies before the first iteration or after the last;
-- ``another_process``: the iterations are another process's;
-- ``several_annotating_threads``: more than one thread carries the iteration family, so that a
-  thread without ranges could belong to either.
+- ``another_process``: the iterations are other processes', and this one carries none;
+- ``several_annotating_threads``: more than one thread of the process carries the iteration
+  family, so that a thread without ranges could belong to either.
 """
 
 
@@ -85,7 +86,10 @@ class Attributed:
 
     @property
     def iteration(self) -> Int32s:
-        """Index of the iteration in the family, shape (n,); −1 for none."""
+        """Index of the iteration in the family, shape (n,); −1 for none.
+
+        And −1 for those of the family's twins: iterations of other processes have no number.
+        """
         return self._of_call(self.given.iteration, -1)
 
     @property
@@ -143,7 +147,8 @@ def attribute(  # noqa: PLR0913 - what is at hand already
     trace : Trace
         The trace.
     family : IterationFamily, optional
-        The iterations; launches outside their ranges inherit them.
+        The iterations, those of other processes as its twins; launches outside their ranges
+        inherit those of their process.
     phases : bool
         Whether such launches inherit the phase, too: the range directly inside the iteration.
     strict : bool

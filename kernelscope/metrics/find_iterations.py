@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -55,7 +55,7 @@ class Found:
     Attributes
     ----------
     family : IterationFamily
-        The chosen ranges.
+        The chosen ranges, with those of other processes that carry them as `twins`.
     score : float
         Its coverage of the device's active span × the regularity of its launches.
     runner_up : RunnerUp or None
@@ -100,7 +100,7 @@ def find(trace: Trace, launches: LaunchTimes | None = None) -> Found | None:
     names = users_names(trace.ranges)
     launches = launches or launch_times(trace)
     found = candidates(trace, launches, names, least=MIN_INSTANCES, least_score=MIN_SCORE)
-    return _result(found) if found else None
+    return _result(found, _Twins(trace, launches, names, MIN_INSTANCES)) if found else None
 
 
 def named(trace: Trace, pattern: str, launches: LaunchTimes | None = None) -> Found:
@@ -131,7 +131,7 @@ def named(trace: Trace, pattern: str, launches: LaunchTimes | None = None) -> Fo
             f"The ranges called {pattern!r} overlap each other on their thread.",
             "Iterations follow one another; name a range that is not opened inside itself.",
         )
-    return _result(found)
+    return _result(found, _Twins(trace, launches, names, 1))
 
 
 def matching(trace: Trace, pattern: str) -> FoldedNames:
@@ -165,14 +165,46 @@ def matching(trace: Trace, pattern: str) -> FoldedNames:
     return FoldedNames(of_name[ranges["name"]], tuple(number))
 
 
-def _result(found: Sequence[Candidate]) -> Found:
+@dataclass(frozen=True, slots=True)
+class _Twins:
+    """Where the chosen family is looked for once more: in the other processes."""
+
+    trace: Trace
+    launches: LaunchTimes
+    names: FoldedNames
+    least: int
+
+    def of(self, family: IterationFamily) -> tuple[IterationFamily, ...]:
+        """Return the family of each other process, in order of process.
+
+        A process need not score for that: a rank that begins late or is cut off early carries
+        the iterations all the same. Of several threads of a process that one stands for it that
+        would be chosen: one that launches, with the best score.
+        """
+        processes = self.trace.ranges["process_id"]
+        if family.process_id is None or processes.min() == processes.max():
+            return ()
+        code = self.names.folded.index(family.folded_name)
+        codes = np.where(self.names.codes == code, self.names.codes, np.int32(-1))
+        alike = FoldedNames(codes, self.names.folded)
+        found = candidates(self.trace, self.launches, alike, least=self.least, least_score=0.0)
+        found.sort(key=lambda each: not each.launches_itself)
+        best: dict[int, IterationFamily] = {}
+        for each in (other.family for other in found):
+            if each.domain == family.domain and each.process_id is not None:
+                best.setdefault(each.process_id, each)
+        return tuple(best[process] for process in sorted(best) if process != family.process_id)
+
+
+def _result(found: Sequence[Candidate], twins_of: _Twins) -> Found:
     """Choose among candidates; the best score comes first."""
     winner = _by_nesting(found, _start(found))
     same = _identity(winner)
     twins = [each for each in found if _identity(each) == same and each is not winner]
     rest = [each for each in found if _identity(each) != same]
     also = tuple((each.family.process_id, each.family.thread_id) for each in twins)
-    return Found(winner.family, winner.score, _runner_up(rest), also)
+    family = replace(winner.family, twins=twins_of.of(winner.family))
+    return Found(family, winner.score, _runner_up(rest), also)
 
 
 def _by_nesting(found: Sequence[Candidate], winner: Candidate) -> Candidate:

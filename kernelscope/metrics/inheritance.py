@@ -6,8 +6,10 @@ decided so:
 - A launch on the annotating thread itself, after its iteration's range has closed and before
   the next one opens, inherits the iteration by its period, however many threads annotate: whose
   period it is cannot be in doubt.
-- *Another thread is a candidate* if, outside the libraries' domains, it opened at least
-  `FEWEST_INSTANCES` ranges of the same folded name that do not overlap.
+- Each process that carries the iterations has them for itself: its launches inherit from its
+  own thread, by its own periods (`IterationFamily.twins`). A process that does not inherits none.
+- *Another thread* of the process *is a candidate* if, outside the libraries' domains, it opened at
+  least `FEWEST_INSTANCES` ranges of the same folded name that do not overlap.
 - A launch is `concurrent` instead of `inherited` if it lies under a data-pipeline domain, or if
   most launches of its thread do. It belongs to the iteration that is open at its call, since
   it takes the device's time there, and to no phase.
@@ -17,6 +19,7 @@ decided so:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +61,7 @@ class Inheritance:
     how : ndarray of int8, shape (m,)
         Index into `HOW`.
     iteration : ndarray of int32, shape (m,)
-        Index in the family; −1 for none.
+        Index in the family; −1 for none, and for an iteration of another process.
     phase : ndarray of int32, shape (m,)
         Row of the phase's range; −1 for none.
     inherited : ndarray of int32, shape (m,)
@@ -88,59 +91,99 @@ OUTSIDE, ANOTHER_PROCESS, SEVERAL = 5, 6, 7
 
 
 def inheritance(around: Enclosed, family: IterationFamily, *, phases: bool) -> Inheritance:
-    """Which iteration does each launch belong to, and how?"""
-    calls = around.calls
-    own, same_process = _places(calls, family)
-    iteration = _open_period(calls, family)
-    inside = (iteration >= 0) & (calls.start < family.range_ends[iteration]) & own
-    several = another_thread_annotates(around.trace.ranges, family)
-    allowed = own if several else same_process
-    iteration = np.where(allowed, iteration, np.int32(-1))
+    """Which iteration does each launch belong to, and how?
+
+    Parameters
+    ----------
+    around : Enclosed
+        The launches, and the ranges around each.
+    family : IterationFamily
+        The iterations; launches of the processes of its `twins` belong to those.
+    phases : bool
+        Whether launches of other threads inherit the phase, too.
+    """
+    calls, families = around.calls, family.of_processes
+    callers = _callers(around, families)
+    own = callers.own
+    firsts = np.cumsum([0, *(len(each.starts) for each in families)]).tolist()
+    rows = np.concatenate([each.rows for each in families])
+    range_ends = np.concatenate([each.range_ends for each in families])
+    place = _open_period(calls, callers, families, firsts)
+    inside = (place >= 0) & own & (calls.start < range_ends[place])
+    place = np.where(own | ~callers.several, place, np.int32(-1))
     how = np.full(len(calls), NONE, dtype=np.int8)
-    how[iteration >= 0] = INHERITED
-    how[(iteration >= 0) & _serves_pipeline(around, own)] = CONCURRENT
+    how[place >= 0] = INHERITED
+    how[(place >= 0) & _serves_pipeline(around, own)] = CONCURRENT
     how[inside] = np.where(calls.graph[inside], GRAPH, DIRECT)
     holds = (how == DIRECT) | (how == GRAPH)
     if phases:
-        others = np.flatnonzero((how == INHERITED) & ~own)
-        holds[others] = ~_annotator_is_busy(around, family, calls.start[others])
-    phase = _phases(around, family, holds)
-    row = np.where(phase >= 0, phase, family.rows[iteration])
+        holds |= _annotator_is_idle(around, callers, families, (how == INHERITED) & ~own)
+    phase = _phases(around, callers, families, holds)
     inherits = (how == INHERITED) | (how == CONCURRENT)
-    reason = np.full(len(calls), OUTSIDE, dtype=np.int8)
-    if several:
-        reason[same_process & ~own] = SEVERAL
-    reason[~same_process] = ANOTHER_PROCESS
+    inherited = np.where(inherits, np.where(phase >= 0, phase, rows[place]), -1)
+    reason = np.where(callers.carried, np.int8(OUTSIDE), np.int8(ANOTHER_PROCESS))
+    reason[callers.several & ~own] = SEVERAL
     reason[how != NONE] = 0
-    return Inheritance(how, iteration, phase, np.where(inherits, row, -1).astype(np.int32), reason)
+    if family.twins:
+        place = np.where(place < len(family.starts), place, np.int32(-1))
+    return Inheritance(how, place, phase, inherited.astype(np.int32), reason)
 
 
-def _places(calls: Launching, family: IterationFamily) -> tuple[Bools, Bools]:
-    """Return which calls the annotating thread made, and which its process."""
-    own, same_process = np.zeros((2, len(calls)), dtype=np.bool_)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Callers:
+    """Whose each of m launching calls is.
+
+    Attributes
+    ----------
+    parts : tuple of (int, slice)
+        The calls of each thread of a process that carries the iterations, and the number of
+        its family.
+    own : ndarray of bool, shape (m,)
+        Made by the thread that annotates.
+    carried : ndarray of bool, shape (m,)
+        Made by a process that carries the iterations.
+    several : ndarray of bool, shape (m,)
+        Likewise, by one in which another thread annotates, too.
+    """
+
+    parts: tuple[tuple[int, slice], ...]
+    own: Bools
+    carried: Bools
+    several: Bools
+
+
+def _callers(around: Enclosed, families: Sequence[IterationFamily]) -> _Callers:
+    calls = around.calls
+    contested = processes_of_several(around.trace.ranges, families)
+    number = {family.process_id: place for place, family in enumerate(families)}
+    own, carried, several = np.zeros((3, len(calls)), dtype=np.bool_)
+    parts = []
     for (process, thread), part in calls.threads.items():
-        same_process[part] = process == family.process_id
-        own[part] = thread is not None and (process, thread) == (
-            family.process_id,
-            family.thread_id,
-        )
-    return own, same_process
+        if process not in number:
+            continue
+        parts.append((number[process], part))
+        carried[part] = True
+        several[part] = process in contested
+        own[part] = thread is not None and thread == families[number[process]].thread_id
+    return _Callers(tuple(parts), own, carried, several)
 
 
-def _open_period(calls: Launching, family: IterationFamily) -> Int32s:
-    """Return the iteration whose period is open at each call; −1 for none."""
-    index = _latest_of_threads(calls, family.starts)
-    if len(family.ends):
-        index[calls.start >= family.ends[index]] = -1
-    return index
+def _open_period(
+    calls: Launching, callers: _Callers, families: Sequence[IterationFamily], firsts: list[int]
+) -> Int32s:
+    """Return the iteration of its process whose period is open at each call; −1 for none.
 
-
-def _latest_of_threads(calls: Launching, marks: Int64s) -> Int32s:
-    """Return the place of the last of `marks`, in order, at or before each call; −1 for none."""
-    place = np.full(len(calls), -1, dtype=np.int32)
-    for part in calls.threads.values():
-        place[part] = latest(marks, calls.start[part])
-    return place
+    Iterations are numbered through all families; `firsts` are the numbers of their first.
+    """
+    found = np.full(len(calls), -1, dtype=np.int32)
+    for number, part in callers.parts:
+        family, start = families[number], calls.start[part]
+        place = latest(family.starts, start)
+        place[start >= family.ends[place]] = -1
+        if firsts[number]:
+            place[place >= 0] += firsts[number]
+        found[part] = place
+    return found
 
 
 def _serves_pipeline(around: Enclosed, own: Bools) -> Bools:
@@ -157,41 +200,80 @@ def _serves_pipeline(around: Enclosed, own: Bools) -> Bools:
     return serves
 
 
-def _annotator_is_busy(around: Enclosed, family: IterationFamily, times: Int64s) -> Bools:
-    """Return, for each time, whether the annotating thread is then in a CUDA call of its own."""
-    return calls_open_at(around.trace.api_calls, family.process_id, family.thread_id, times)
+def _annotator_is_idle(
+    around: Enclosed, callers: _Callers, families: Sequence[IterationFamily], wanted: Bools
+) -> Bools:
+    """Return at which of the `wanted` calls the annotating thread is in no CUDA call of its own."""
+    idle = np.zeros(len(wanted), dtype=np.bool_)
+    for number, family in enumerate(families):
+        rows = [
+            part.start + np.flatnonzero(wanted[part])
+            for whose, part in callers.parts
+            if whose == number
+        ]
+        others = np.concatenate([np.empty(0, dtype=np.intp), *rows])
+        if len(others):
+            thread = family.process_id, family.thread_id
+            times = around.calls.start[others]
+            idle[others] = ~calls_open_at(around.trace.api_calls, *thread, times)
+    return idle
 
 
-def _phases(around: Enclosed, family: IterationFamily, wanted: Bools) -> Int32s:
+def _phases(
+    around: Enclosed, callers: _Callers, families: Sequence[IterationFamily], wanted: Bools
+) -> Int32s:
     """Return the row of the phase that is open at each of the `wanted` calls; −1 for none."""
     ranges, nest, calls = around.trace.ranges, around.nesting, around.calls
-    is_iteration = np.zeros(len(ranges) + 1, dtype=np.bool_)
-    is_iteration[family.rows] = True
-    rows = np.flatnonzero(nest.on_stack & is_iteration[nest.parent])
-    if not len(rows):
-        return np.full(len(calls), -1, dtype=np.int32)
+    phase = np.full(len(calls), -1, dtype=np.int32)
+    family_of = np.full(len(ranges) + 1, -1, dtype=np.int32)
+    for number, family in enumerate(families):
+        family_of[family.rows] = number
+    whose = family_of[nest.parent]
+    rows = np.flatnonzero(nest.on_stack & (whose >= 0))
     rows = rows[np.argsort(ranges["start_ns"][rows], kind="stable")]
-    opened, closed = ranges["start_ns"][rows], ranges["end_ns"][rows]
-    last = _latest_of_threads(calls, opened)
-    is_open = wanted & (last >= 0) & (calls.start < closed[last])
-    return np.where(is_open, rows[last].astype(np.int32), np.int32(-1))
+    whose = whose[rows]
+    for number in range(len(families)):
+        mine = (rows if len(families) == 1 else rows[whose == number]).astype(np.int32)
+        if not len(mine):
+            continue
+        opened, closed = ranges["start_ns"][mine], ranges["end_ns"][mine]
+        for part in (part for owner, part in callers.parts if owner == number):
+            start = calls.start[part]
+            last = latest(opened, start)
+            is_open = wanted[part] & (last >= 0) & (start < closed[last])
+            phase[part] = np.where(is_open, mine[last], np.int32(-1))
+    return phase
 
 
-def another_thread_annotates(ranges: Table, family: IterationFamily) -> bool:
-    """Return whether another thread of the process is a candidate under the same folded name."""
-    prefix = family.folded_name.split("#", maxsplit=1)[0]
+def processes_of_several(ranges: Table, families: Sequence[IterationFamily]) -> set[int | None]:
+    """Return the processes in which another thread is a candidate under the same folded name.
+
+    Parameters
+    ----------
+    ranges : Table
+        Of the trace.
+    families : sequence of IterationFamily
+        The iterations of one folded name, one family per process.
+    """
+    name = families[0].folded_name
+    prefix = name.split("#", maxsplit=1)[0]
     names = np.array(
-        [
-            text.startswith(prefix) and fold(text) == family.folded_name
-            for text in ranges.categories("name")
-        ]
+        [text.startswith(prefix) and fold(text) == name for text in ranges.categories("name")]
     )
     program = np.array([not is_library(text) for text in ranges.categories("domain")])
-    if not len(ranges) or family.process_id is None or not names.any():
-        return False
+    if not len(ranges) or not names.any():
+        return set()
+    alike = names[ranges["name"]] & program[ranges["domain"]]
+    return {
+        family.process_id
+        for family in families
+        if family.process_id is not None and _another_annotates(ranges, family, alike)
+    }
+
+
+def _another_annotates(ranges: Table, family: IterationFamily, alike: Bools) -> bool:
     rows = np.flatnonzero(
-        names[ranges["name"]]
-        & program[ranges["domain"]]
+        alike
         & (ranges["process_id"] == family.process_id)
         & (ranges["thread_id"] != family.thread_id)
     )

@@ -31,6 +31,9 @@ class IterationFamily:
         When each range began and ended, in ns.
     ends : ndarray of int64, shape (m,)
         When each *period* ended: at the next start; the last ends with its range.
+    twins : tuple of IterationFamily
+        The same ranges of other processes, one family each: other ranks, whose launches belong
+        to their own process's iterations. They have no twins themselves.
     """
 
     process_id: int | None
@@ -41,6 +44,12 @@ class IterationFamily:
     starts: Int64s
     range_ends: Int64s
     ends: Int64s
+    twins: tuple[IterationFamily, ...] = ()
+
+    @property
+    def of_processes(self) -> tuple[IterationFamily, ...]:
+        """Its own process's ranges, then those of the others, one family each."""
+        return self, *self.twins
 
 
 def fold(name: str) -> str:

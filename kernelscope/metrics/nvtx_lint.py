@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kernelscope.metrics import range_results as results
 from kernelscope.metrics.attribution import Attribution, attribute
-from kernelscope.metrics.inheritance import another_thread_annotates
+from kernelscope.metrics.inheritance import processes_of_several
 from kernelscope.metrics.library_domains import is_library
 from kernelscope.metrics.range_calls import calls_of_ranges
 from kernelscope.metrics.range_paths import range_names
@@ -207,7 +207,7 @@ def _coverage(trace: Trace, window: Window, attribution: Attribution) -> list[_F
         share = float(idle.mean())
         found.append(_Finding("nvtx_no_work", "info", names, share, example, message))
     family = attribution.family
-    if family is not None and another_thread_annotates(trace.ranges, family):
+    if family is not None and processes_of_several(trace.ranges, family.of_processes):
         message = (
             "More than one thread opens these ranges: launches of threads without ranges could "
             "belong to either, and inherit none."

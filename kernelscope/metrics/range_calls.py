@@ -84,15 +84,29 @@ def _inherited(attribution: Attribution) -> tuple[Runs, ...]:
 def _outside(attribution: Attribution, family: IterationFamily, runs: Runs) -> Runs:
     """Leave out the calls that lie in their range: on its own thread, those before its end."""
     around = attribution.enclosed
-    if family.thread_id is None or not len(runs):
+    for each in family.of_processes if len(runs) else ():
+        own = around.calls.threads.get((each.process_id, each.thread_id))
+        if own is None or each.thread_id is None:
+            continue
+        runs = _split(runs, own.start)  # where they were united with another thread's
+        mine = (runs.first >= own.start) & (runs.first < own.stop)
+        end = around.trace.ranges["end_ns"][runs.owner[mine]]
+        behind = own.start + np.searchsorted(around.calls.start[own], end)
+        first = runs.first.copy()
+        first[mine] = np.maximum(first[mine], behind)
+        runs = _picked(Runs(runs.owner, first, runs.last), first < runs.last)
+    return runs
+
+
+def _split(runs: Runs, at: int) -> Runs:
+    """Cut the runs in two that lie around a call."""
+    around = np.flatnonzero((runs.first < at) & (runs.last > at))
+    if not len(around):
         return runs
-    own = around.calls.threads.get((family.process_id, family.thread_id), slice(0, 0))
-    mine = (runs.first >= own.start) & (runs.first < own.stop)
-    end = around.trace.ranges["end_ns"][runs.owner[mine]]
-    first = runs.first.copy()
-    behind = own.start + np.searchsorted(around.calls.start[own], end)
-    first[mine] = np.maximum(first[mine], behind)
-    return _picked(Runs(runs.owner, first, runs.last), first < runs.last)
+    last = runs.last.copy()
+    last[around] = at
+    behind = Runs(runs.owner[around], np.full(len(around), at), runs.last[around])
+    return _joined([Runs(runs.owner, runs.first, last), behind])
 
 
 def _targets(attribution: Attribution) -> Runs:

@@ -64,7 +64,7 @@ def summary_lines(summary: IterationSummary, rows: Table, page: Page) -> list[Te
         line = sparkline(periods, page.width - len(label))
         lines.append(Text.assemble((label, "dim"), line))
     lines += paragraph(page, _steady(summary))
-    for text in (_labelled(summary), _device_share(rows)):
+    for text in (_whose(summary), _labelled(summary), _device_share(rows)):
         lines += paragraph(page, text) if text else []
     lines += paragraph(page, _choice(summary), style="dim") if summary.score is not None else []
     for note in summary.notes:
@@ -87,6 +87,23 @@ def _steady(summary: IterationSummary) -> str:
     if summary.throughput_per_s is not None:
         text += f" Throughput after warm-up: {summary.throughput_per_s:,.1f} samples/s."
     return text
+
+
+def _whose(summary: IterationSummary) -> str:
+    """Say whose the iterations are, where other processes open the same ranges."""
+    others = sorted({process for process, _ in summary.also_in if process is not None})
+    others = [process for process in others if process != summary.process_id]
+    if summary.process_id is None or not others:
+        return ""
+    who = f"process {others[0]} has" if len(others) == 1 else f"processes {_listed(others)} have"
+    return (
+        f"These are the iterations of process {summary.process_id}; {who} the same ranges "
+        "(choose with --process)."
+    )
+
+
+def _listed(numbers: list[int]) -> str:
+    return f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
 
 
 def _labelled(summary: IterationSummary) -> str:

@@ -33,6 +33,7 @@ class Slow:
     copies: list[Row]
     graphs: list[Row] = field(default_factory=list)
     family: list[int] | None = None
+    twins: list[list[int]] = field(default_factory=list)
     phases: bool = True
     strict: bool = False
     process_ranges: bool = False
@@ -177,21 +178,24 @@ class Slow:
 
     # ---- iterations ------------------------------------------------------------------------
 
-    @property
-    def annotator(self) -> Thread:
-        assert self.family
-        return thread_of(self.ranges[self.family[0]])
+    def family_of(self, process: int) -> list[int] | None:
+        """The iterations of a process: rows of ranges in order of time."""
+        for family in (self.family, *self.twins):
+            if family and self.ranges[family[0]]["process_id"] == process:
+                return family
+        return None
 
-    def periods(self) -> list[tuple[int, int, int]]:
+    def annotator(self, family: list[int]) -> Thread:
+        return thread_of(self.ranges[family[0]])
+
+    def periods(self, family: list[int]) -> list[tuple[int, int, int]]:
         """Start, end of the range, end of the period."""
-        assert self.family is not None
-        rows = [self.ranges[row] for row in self.family]
+        rows = [self.ranges[row] for row in family]
         ends = [row["start_ns"] for row in rows[1:]] + [row["end_ns"] for row in rows[-1:]]
         return [(row["start_ns"], row["end_ns"], end) for row, end in zip(rows, ends, strict=True)]
 
-    def several(self) -> bool:
-        assert self.family
-        first = self.ranges[self.family[0]]
+    def several(self, family: list[int]) -> bool:
+        first = self.ranges[family[0]]
         times: dict[Thread, list[tuple[int, int]]] = defaultdict(list)
         for row in self.ranges:
             if (
@@ -217,18 +221,18 @@ class Slow:
         if under(number):
             return True
         thread = thread_of(self.api_calls[number])
-        if thread == self.annotator:
+        family = self.family_of(thread[0])
+        if family and thread == self.annotator(family):
             return False
         mine = [each for each in self.launching if thread_of(self.api_calls[each]) == thread]
         return 2 * sum(under(each) for each in mine) > len(mine)
 
-    def open_phase(self, time: int) -> int:
-        assert self.family is not None
+    def open_phase(self, family: list[int], time: int) -> int:
         for row in range(len(self.ranges)):
             item = self.ranges[row]
             if (
                 self.on_stack[row]
-                and self.parent[row] in self.family
+                and self.parent[row] in family
                 and item["start_ns"] <= time < item["end_ns"]
             ):
                 return row
@@ -249,25 +253,29 @@ class Slow:
             if self.holders(number):
                 return ("graph" if graph else "direct"), -1, -1, -1, ""
             return "none", -1, -1, -1, self.place(number)
-        if thread[0] != self.annotator[0]:
+        family = self.family_of(thread[0])
+        if family is None:
             return "none", -1, -1, -1, "another_process"
-        if thread != self.annotator and self.several():
+        annotator = self.annotator(family)
+        if thread != annotator and self.several(family):
             return "none", -1, -1, -1, "several_annotating_threads"
-        for index, (start, range_end, end) in enumerate(self.periods()):
+        for row, (start, range_end, end) in zip(family, self.periods(family), strict=True):
             if not start <= time < end:
                 continue
-            if thread == self.annotator and time < range_end:
-                return ("graph" if graph else "direct"), index, self.open_phase(time), -1, ""
+            index = family.index(row) if family is self.family else -1
+            if thread == annotator and time < range_end:
+                phase = self.open_phase(family, time)
+                return ("graph" if graph else "direct"), index, phase, -1, ""
             if self.serves_pipeline(number):
-                return "concurrent", index, -1, self.family[index], ""
+                return "concurrent", index, -1, row, ""
             busy = any(
-                thread_of(other) == self.annotator and other["start_ns"] <= time < other["end_ns"]
+                thread_of(other) == annotator and other["start_ns"] <= time < other["end_ns"]
                 for other in self.api_calls
             )
             phase = -1
-            if self.phases and thread != self.annotator and not busy:
-                phase = self.open_phase(time)
-            return "inherited", index, phase, phase if phase >= 0 else self.family[index], ""
+            if self.phases and thread != annotator and not busy:
+                phase = self.open_phase(family, time)
+            return "inherited", index, phase, phase if phase >= 0 else row, ""
         return "none", -1, -1, -1, "outside_iterations"
 
     def place(self, number: int) -> str:

@@ -11,6 +11,7 @@ import kernelscope as ks
 from kernelscope.metrics import range_work
 from kernelscope.metrics.attribution import REASONS, Attributed, attribute
 from kernelscope.metrics.inheritance import HOW
+from kernelscope.metrics.mark_iterations import mark_iterations
 from kernelscope.metrics.nesting import least_between, nesting
 from kernelscope.metrics.range_checks import range_checks
 from kernelscope.metrics.range_paths import SEPARATOR
@@ -21,6 +22,7 @@ from kernelscope.metrics.ranges import (
     ranges_by_name,
     unattributed,
 )
+from kernelscope.metrics.selection import select
 from kernelscope.metrics.window import Window
 from kernelscope.trace import Table, Trace
 from tests import build
@@ -421,6 +423,110 @@ def test_several_annotating_threads() -> None:
     four = family_of(trace, range(5))
     fewer = trace.with_tables(ranges=trace.ranges.take(np.arange(9)))  # four steps on thread 2
     assert how(attribute(fewer, family=four).kernels)[3] == "inherited"
+
+
+def two_ranks(annotators: tuple[int, int]) -> Trace:
+    """Two processes of five steps, each in an epoch, the first's 30 ns later.
+
+    Per step of 100 ns and process, the annotating thread launches a kernel of 4 ns in forward and
+    one of 8 ns after the step, another thread one of 16 ns while forward is open.
+    """
+    tables: dict[str, list[Table]] = {"ranges": [], "api_calls": [], "kernels": []}
+    for process, annotator, late in ((1, annotators[0], 30), (2, annotators[1], 0)):
+        whose = {"process_id": process, "thread_id": annotator}
+        opened = [(late, late + 500, "epoch 0")]
+        for step in range(5):
+            at = 100 * step + late
+            opened += [(at, at + 60, f"step {step}"), (at + 10, at + 50, "forward")]
+            for number, (offset, thread) in enumerate(
+                ((20, annotator), (80, annotator), (40, 3 - annotator))
+            ):
+                call, identity = at + offset, 3 * step + number + 1
+                common = {"process_id": process}
+                tables["api_calls"].append(
+                    launches((call, call + 2), thread_id=thread, first_id=identity, **common)
+                )
+                length = 4 << number
+                tables["kernels"].append(kernels((call + 5, call + 5 + length, identity), **common))
+        tables["ranges"].append(pushed(*opened, **whose))
+    return build.trace(**{name: build.joined(*parts) for name, parts in tables.items()})
+
+
+@pytest.mark.parametrize("annotators", [(1, 1), (2, 2), (1, 2)])
+def test_each_of_two_ranks_inherits_its_own_steps(annotators: tuple[int, int]) -> None:
+    trace = two_ranks(annotators)
+    marked = mark_iterations(trace)
+    assert marked.family is not None
+    found = attribute(trace, family=marked.family)
+    # The last step ends with its range: what is launched behind it belongs to none.
+    assert (
+        how(found.kernels)
+        == (["direct", "inherited", "inherited"] * 4 + ["direct", "none", "inherited"]) * 2
+    )
+    assert why(found.kernels)[13] == why(found.kernels)[28] == "outside_iterations"
+    steps = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, -1, 4]
+    assert found.kernels.iteration.tolist() == [*steps, *[-1] * 15]
+    table = ranges(trace, attribution=found, folded=True).records()
+    for name, kernel_ns, inherited_ns, self_ns in (
+        ("epoch #", 140, 80, 40),
+        ("step #", 132, 112, 0),
+        ("forward", 100, 80, 100),
+    ):
+        mine = [row for row in table if row["name"] == name]
+        assert [row["process_id"] for row in mine] == [1, 2]
+        figures = ("kernel_ns", "inherited_kernel_ns", "self_kernel_ns")
+        for row in mine:
+            assert tuple(row[key] for key in figures) == (kernel_ns, inherited_ns, self_ns)
+    left = unattributed(trace, attribution=found).records()
+    own = sum(row["self_kernel_ns"] for row in table)
+    assert own + sum(row["total_ns"] for row in left if row["domain"] == "") == 2 * 140
+    # No instance counts a launch twice that lies in it and inherits it, too.
+    instances = range_instances(trace, attribution=found).records()
+    epochs = [row["launches"] for row in instances if row["name"] == "epoch 0"]
+    assert epochs == [15, 15]
+
+
+def test_threads_that_follow_each_other_do_not_share_what_they_inherit() -> None:
+    """Calls are numbered by thread: here the last of one and the first of the next inherit."""
+    opened = [(0, 500, "epoch")]
+    opened += [(100 * i, 100 * i + 60, f"step {i}") for i in range(5)]
+    trace = build.trace(
+        ranges=pushed(*opened, thread_id=2),
+        api_calls=build.joined(
+            launches((440, 441), thread_id=1), launches((80, 81), thread_id=2, first_id=2)
+        ),
+        kernels=kernels((600, 601, 1), (601, 603, 2)),
+    )
+    found = attribute(trace, family=family_of(trace, range(1, 6)))
+    assert how(found.kernels) == ["inherited", "inherited"]
+    rows = {row["name"]: row for row in range_instances(trace, attribution=found).records()}
+    assert [(rows[name]["launches"], rows[name]["kernel_ns"]) for name in ("epoch", "step 0")] == [
+        (2, 3),
+        (1, 2),
+    ]
+
+
+def test_a_rank_alone_has_the_figures_it_has_beside_another() -> None:
+    trace = two_ranks((1, 2))
+    both = ranges(trace, attribution=attribute(trace, family=mark_iterations(trace).family))
+    for process in (1, 2):
+        alone = select(trace, processes=[process])
+        family = mark_iterations(alone).family
+        rows = ranges(alone, attribution=attribute(alone, family=family)).records()
+        assert rows == [row for row in both.records() if row["process_id"] == process]
+
+
+def test_several_annotating_threads_of_the_other_rank() -> None:
+    """They take nothing from the first; their own launches between steps are theirs."""
+    trace = two_ranks((1, 1))
+    more = pushed(
+        *((100 * i, 100 * i + 60, f"step {i}") for i in range(5)), process_id=2, thread_id=9
+    )
+    trace = trace.with_tables(ranges=build.joined(trace.ranges, more))
+    found = attribute(trace, family=mark_iterations(trace).family)
+    assert how(found.kernels)[:3] == ["direct", "inherited", "inherited"]
+    assert how(found.kernels)[15:18] == ["direct", "inherited", "none"]
+    assert why(found.kernels)[17] == "several_annotating_threads"
 
 
 # ---- tables --------------------------------------------------------------------------------

@@ -235,6 +235,35 @@ def test_each_rank_has_its_own_steps() -> None:
     assert found is not None
     assert found.also_in == ((2, 1),)
     assert found.runner_up is None
+    (twin,) = found.family.twins
+    assert (twin.process_id, twin.thread_id, twin.folded_name) == (2, 1, "step #")
+    assert ranks.ranges["process_id"][twin.rows].tolist() == [2] * 100
+    assert twin.starts.tolist() == found.family.starts.tolist()
+    assert not twin.twins
+
+
+def test_a_rank_that_begins_late_carries_the_steps_all_the_same() -> None:
+    ranks = merged(
+        trace(ranges(*STEPS), LAUNCHES),
+        trace(ranges(*STEPS[-10:], process_id=2), LAUNCHES, process=2),
+        trace(ranges(*STEPS[-4:], process_id=3), LAUNCHES, process=3),
+    )
+    for found, expected in ((find(ranks), [2]), (named(ranks, "step #"), [2, 3])):
+        assert found is not None
+        assert [twin.process_id for twin in found.family.twins] == expected
+        assert not found.also_in or expected == [2, 3]
+
+
+def test_of_the_threads_of_a_twin_one_stands_for_it() -> None:
+    ranks = merged(
+        trace(ranges(*STEPS), LAUNCHES),
+        trace(ranges(*STEPS, process_id=2, thread_id=7), process=2),
+        trace(ranges(*STEPS[:90], process_id=2), LAUNCHES, process=2),
+        trace(ranges(*STEPS, process_id=3, domain="mine"), LAUNCHES, process=3),
+    )
+    found = find(ranks)
+    assert found is not None
+    assert [(twin.process_id, twin.thread_id) for twin in found.family.twins] == [(2, 1)]
 
 
 def test_order_of_the_table_does_not_matter() -> None:

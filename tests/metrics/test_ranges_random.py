@@ -46,10 +46,11 @@ def range_row(draw: st.DrawFn) -> Row:
 
 
 @st.composite
-def steps(draw: st.DrawFn) -> list[Row]:
+def steps(draw: st.DrawFn, process: int, thread: int) -> list[Row]:
     """Up to three steps one after another, as a program opens them."""
     times = sorted(draw(st.lists(TIMES, min_size=2, max_size=6, unique=True)))
-    common = {"process_id": 1, "thread_id": 1, "domain": "", "style": "push_pop", "closed": True}
+    common = {"process_id": process, "thread_id": thread, "domain": "", "style": "push_pop"}
+    common |= {"closed": True}
     return [
         common | {"start_ns": low, "end_ns": high, "end_thread_id": None, "name": f"step {low}"}
         for low, high in zip(times[::2], times[1::2], strict=False)
@@ -83,8 +84,11 @@ def cases(draw: st.DrawFn) -> Slow:
     """A random trace, with iterations where it has any and nsys's rule is not asked for."""
     strict, iterates = draw(st.sampled_from([(True, False), (False, False), (False, True)]))
     rows = draw(st.lists(range_row(), max_size=8))
+    annotators = [(1, draw(THREADS))]
+    annotators += [(2, draw(THREADS))] if draw(st.booleans()) else []
+    opened = [row for each in annotators for row in draw(steps(*each))] if iterates else []
     slow = Slow(
-        ranges=[*rows, *(draw(steps()) if iterates else ())],
+        ranges=[*rows, *opened],
         api_calls=draw(st.lists(call_row(), min_size=1, max_size=7)),
         kernels=draw(st.lists(work_row(), max_size=6)),
         copies=draw(st.lists(work_row(), max_size=3)),
@@ -99,26 +103,28 @@ def cases(draw: st.DrawFn) -> Slow:
         row["end_ns"] = max(row["end_ns"], row["start_ns"] + 1)
     if not slow.strict:
         slow.process_ranges, slow.phases = draw(st.booleans()), draw(st.booleans())
-        slow.family = _steps(slow) if iterates else None
+        families = [_steps(slow, *each) for each in annotators] if iterates else [[]]
+        slow.family = families[0] or None
+        slow.twins = [each for each in families[1:] if each and slow.family]
     low, high = sorted((draw(TIMES), draw(TIMES)))
     slow.window = (low, high + 1) if draw(st.booleans()) else (-1, 100)
     return slow
 
 
-def _steps(slow: Slow) -> list[int] | None:
-    """Choose iterations: steps on the stack of process 1, thread 1, that do not overlap."""
+def _steps(slow: Slow, process: int, thread: int) -> list[int]:
+    """Choose iterations: steps on the stack of one thread that do not overlap."""
     rows = [
         row
         for row, item in enumerate(slow.ranges)
         if slow.on_stack[row]
-        and (item["process_id"], item["thread_id"], item["domain"]) == (1, 1, "")
+        and (item["process_id"], item["thread_id"], item["domain"]) == (process, thread, "")
         and fold(item["name"]) == "step #"
     ]
     chosen: list[int] = []
     for row in sorted(rows, key=lambda each: slow.ranges[each]["start_ns"]):
         if not chosen or slow.ranges[chosen[-1]]["end_ns"] <= slow.ranges[row]["start_ns"]:
             chosen.append(row)
-    return chosen or None
+    return chosen
 
 
 def fast(slow: Slow) -> tuple[Trace, Window, dict[str, Any]]:
@@ -134,19 +140,23 @@ def fast(slow: Slow) -> tuple[Trace, Window, dict[str, Any]]:
     )
     rules: dict[str, Any] = {"strict": slow.strict, "process_ranges": slow.process_ranges}
     if slow.family is not None:
-        start, range_end, end = (
-            np.array(each, dtype=np.int64) for each in zip(*slow.periods(), strict=True)
-        )
-        rules |= {
-            "phases": slow.phases,
-            "family": IterationFamily(
-                1, 1, "", "step #", np.array(slow.family, dtype=np.int64), start, range_end, end
-            ),
-        }
+        twins = tuple(_family(slow, rows) for rows in slow.twins)
+        rules |= {"phases": slow.phases, "family": _family(slow, slow.family, twins)}
     everything = whole(trace)
     if slow.window == (everything.start_ns, everything.end_ns):
         slow.window = (-1, 100)  # the window of the whole trace has a test of its own
     return trace, Window(*slow.window, "test"), rules
+
+
+def _family(
+    slow: Slow, rows: list[int], twins: tuple[IterationFamily, ...] = ()
+) -> IterationFamily:
+    start, range_end, end = (
+        np.array(each, dtype=np.int64) for each in zip(*slow.periods(rows), strict=True)
+    )
+    whose = slow.annotator(rows)
+    numbers = np.array(rows, dtype=np.int64)
+    return IterationFamily(*whose, "", "step #", numbers, start, range_end, end, twins)
 
 
 @settings(deadline=None, max_examples=600)
