@@ -33,6 +33,12 @@ def duration(ns: Number) -> str:
     return _scaled(ns, _TIME)
 
 
+def limit(ns: int) -> str:
+    """Return a chosen duration in ns, which is exact, as text: ``5000`` → ``5 µs``."""
+    number, unit = duration(ns).split()
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
+
+
 def durations(values: Sequence[Number]) -> list[str]:
     """Return a column of durations in ns as text, in one unit where that can be read."""
     return _column(values, _TIME)

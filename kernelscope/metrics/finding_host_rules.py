@@ -8,7 +8,15 @@ import numpy.typing as npt
 from kernelscope import units
 from kernelscope.metrics.call_classes import call_classes, places_of
 from kernelscope.metrics.data_loading import os_call_loads_data, range_loads_data
-from kernelscope.metrics.finding_words import most, named, nothing, often, taking
+from kernelscope.metrics.finding_words import (
+    DELAYED,
+    host_waits,
+    most,
+    named,
+    nothing,
+    often,
+    taking,
+)
 from kernelscope.metrics.grouping import Key
 from kernelscope.metrics.idle_results import HOST
 from kernelscope.metrics.intervals import (
@@ -57,7 +65,7 @@ def data_loading(seen: Seen) -> Found | None:
         "The GPU starves because the host loads data",
         f"launching threads fetch data for {taking(within_basis(start, end, seen.basis), seen)}, "
         "as their NVTX ranges or operating-system calls say; the GPU stands still for up to "
-        f"{most(savable, seen)} because the host comes later by that",
+        f"{most(savable, seen)}, {DELAYED}",
         "load ahead: more workers, prefetching, pinned memory, decoding on the GPU; or a faster "
         "store",
         "analyze FILE BETWEEN",
@@ -118,7 +126,7 @@ def outside_range(seen: Seen) -> Found | None:
         "outside_range",
         f"The GPU starves between iterations, outside the range {seen.summary.family!r}",
         f"{units.ratio(share)} of the steps lies outside the range, and the GPU stands still for "
-        f"up to {most(savable, seen)} because the host comes later by that",
+        f"up to {most(savable, seen)}, {DELAYED}",
         "data loading usually lies there: annotate it with an NVTX range, or record "
         "--trace=osrt, to see; then load ahead, with more workers or prefetching",
         "analyze FILE BETWEEN",
@@ -140,9 +148,9 @@ def synchronizations(seen: Seen) -> Found | None:
     return Found(
         "synchronizations",
         "The host synchronises, and the GPU runs dry afterwards",
-        f"{often(waited[0], 'synchronisation', seen)}, in which the host waits "
-        f"{taking(taken, seen)}; the GPU stands still for up to "
-        f"{most(savable, seen)} because the host comes later by that",
+        f"{often(waited[0], 'synchronisation', seen)}, in which "
+        f"{host_waits(kind, seen)}; the GPU stands still for up to "
+        f"{most(savable, seen)}, {DELAYED}",
         "do not read results in every step (.item(), .cpu(), print); synchronise events, not "
         "devices; let the host run ahead",
         "analyze FILE BETWEEN",
@@ -170,9 +178,9 @@ def allocations(seen: Seen) -> Found | None:
     return Found(
         "allocations",
         "The GPU waits while memory is allocated or freed",
-        f"{often(start, 'call', seen)} that allocate or free memory take "
+        f"in {often(start, 'call', seen)} to allocate or free memory the host spends "
         f"{taking(within_basis(start, end, seen.basis), seen)}; the GPU stands still for up to "
-        f"{most(savable, seen)} because the host comes later by that",
+        f"{most(savable, seen)}, {DELAYED}",
         "allocate once and keep it: a caching allocator, cudaMallocAsync with a pool that keeps "
         "its memory, fixed shapes",
         "analyze FILE --format markdown --table api_calls",
@@ -198,8 +206,7 @@ def module_loading(seen: Seen) -> Found | None:
         "module_loading",
         "Code is loaded or compiled while work is under way",
         f"the host spends {taking(taken, seen)} in calls that load code, or in first launches that "
-        f"do; the GPU stands still for up to {most(savable, seen)} because the host comes later "
-        "by that",
+        f"do; the GPU stands still for up to {most(savable, seen)}, {DELAYED}",
         "warm up before measuring (every shape once), load eagerly (CUDA_MODULE_LOADING=EAGER), "
         "ship code for this GPU rather than PTX",
         "analyze FILE BETWEEN",

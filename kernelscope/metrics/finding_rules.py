@@ -21,7 +21,7 @@ from kernelscope.metrics.finding_host_rules import (
     outside_range,
     synchronizations,
 )
-from kernelscope.metrics.finding_words import either, most, named, often, taking
+from kernelscope.metrics.finding_words import either, host_waits, most, named, often
 from kernelscope.metrics.idle_results import HOST
 from kernelscope.metrics.intervals import intersection, subtract, total, unite
 from kernelscope.metrics.results import PARTITION_CLASSES
@@ -36,7 +36,6 @@ from kernelscope.metrics.savable import (
     idle_where,
     ran,
     spared,
-    within_basis,
 )
 from kernelscope.metrics.transfers import copy_calls
 from kernelscope.metrics.waiting import WAITS
@@ -89,7 +88,6 @@ def _pageable_copies(seen: Seen) -> Found | None:
     calls = seen.launches.api_calls
     held = np.isin(seen.waits.call, issuing)
     held &= seen.waits.kind == WAITS.index("blocked: copy")
-    waited = seen.waits.start[held], seen.waits.end[held]
     copying = ran(seen, copies, pageable)
     exposed = [
         subtract(each, account.kernels)
@@ -101,9 +99,8 @@ def _pageable_copies(seen: Seen) -> Found | None:
     return Found(
         "pageable_copies",
         "Copies from or to pageable memory hold up the host",
-        f"{number} from or to pageable memory; the host waits "
-        f"{taking(within_basis(*waited, seen.basis), seen)} in them, whatever the calls' names "
-        f"say, and the GPU has nothing else to do for {most(savable, seen)}",
+        f"{number} from or to pageable memory; {host_waits(held, seen)} in them, whatever the "
+        f"calls' names say, and the GPU has nothing else to do for {most(savable, seen)}",
         "copy from and to pinned memory (pin_memory=True, cudaHostAlloc), and read results less "
         "often",
         "analyze FILE --format markdown --table transfers",
@@ -150,7 +147,7 @@ def _tiny_kernels(seen: Seen) -> Found | None:
     savable = either(ran(seen, kernels, tiny), idle_before(seen, tiny, _QUEUED))
     return Found(
         "tiny_kernels",
-        f"Many kernels last no longer than {units.duration(TINY_NS)}",
+        f"Many kernels last no longer than {units.limit(TINY_NS)}",
         f"{often(kernels['start_ns'][tiny], 'tiny kernel', seen)} "
         f"({units.ratio(number / executions)} of the window's executions); they, and the pauses "
         f"between their launch and start, take {most(savable, seen)}",
@@ -200,7 +197,7 @@ def _layout_conversions(seen: Seen) -> Found | None:
         "layout_conversions",
         "Tensors are converted between layouts",
         f"{often(kernels['start_ns'][rows], 'execution', seen)} of layout-conversion kernels "
-        f"(nchwToNhwc and the like) take {most(savable, seen)}, {units.ratio(share)} of the "
+        f"(nchwToNhwc and the like): {most(savable, seen)}, {units.ratio(share)} of the "
         "window's kernel time",
         "keep tensors in the layout that the kernels want (channels_last), from the first layer "
         "to the last",

@@ -8,12 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope import units
+from kernelscope.metrics.grouping import group
 from kernelscope.metrics.intervals import Pieces, total, unite
-from kernelscope.metrics.savable import Seen, bound
+from kernelscope.metrics.savable import Seen, bound, within_basis
 from kernelscope.trace import Table
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
+
+
+DELAYED = "as long as that delays the host's next launch"
+"""How time of the host comes to be time of a device that stands still."""
 
 
 def most(pieces: Sequence[Pieces], seen: Seen) -> str:
@@ -38,9 +43,22 @@ def often(start: Int64s, noun: str, seen: Seen, nouns: str = "") -> str:
     place = np.searchsorted(starts, start, side="right") - 1
     number = int(((place >= 0) & (start < ends[np.maximum(place, 0)])).sum())
     nouns = nouns or f"{noun}s"
-    if seen.basis.name == "window":
-        return f"{units.count(number)} {noun if number == 1 else nouns}"
-    return f"{number / seen.basis.count:,.1f} {nouns} per iteration"
+    each, rest = divmod(number, seen.basis.count)
+    said = f"{number / seen.basis.count:,.1f} {nouns}"
+    if not rest:
+        said = f"{units.count(each)} {noun if each == 1 else nouns}"
+    return said if seen.basis.name == "window" else f"{said} per iteration"
+
+
+def host_waits(waits: Bools, seen: Seen) -> str:
+    """Say for how long the host waits in some of ``seen.waits``: one thread, or several in all."""
+    call, start, end = (each[waits] for each in (seen.waits.call, seen.waits.start, seen.waits.end))
+    time = taking(within_basis(start, end, seen.basis), seen)
+    first, last = seen.basis.periods[0].min(), seen.basis.periods[1].max()
+    call = call[(start < last) & (end > first)]
+    calls = seen.launches.api_calls
+    threads = len(group(calls["process_id"][call], calls["thread_id"][call]).keys)
+    return f"threads wait {time} in all" if threads > 1 else f"the host waits {time}"
 
 
 def either(one: Sequence[Pieces], other: Sequence[Pieces]) -> list[Pieces]:

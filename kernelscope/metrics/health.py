@@ -15,7 +15,7 @@ from kernelscope.metrics.device_time import devices
 from kernelscope.metrics.intervals import NO_PIECES, Pieces, overlap, union, unite
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
 from kernelscope.metrics.window import Window, whole
-from kernelscope.trace import Categorical, ColumnData, Table, Trace, is_missing
+from kernelscope.trace import Categorical, ColumnData, Table, Trace, distinct, is_missing
 
 CLOCK_TOLERANCE_NS = 1_000
 """A kernel that starts at most this long before its launch is put down to clock conversion."""
@@ -289,7 +289,7 @@ def _missing_figures(examined: Examined) -> Iterator[Finding]:
 
 
 def _opaque_graphs(examined: Examined) -> Iterator[Finding]:
-    count = len(examined.trace.graphs)
+    count = _graph_launches(examined.trace.graphs)
     if count:
         table = devices(examined.trace)
         busy, opaque = (int(table[name].sum()) for name in ("busy_ns", _OPAQUE))
@@ -300,10 +300,19 @@ def _opaque_graphs(examined: Examined) -> Iterator[Finding]:
             "opaque_graphs",
             "warning",
             count,
-            f"{count:,} CUDA graph launches were traced as one unit each: {share} is opaque, busy "
-            "with kernels that are unknown and in no kernel figure. Record with "
-            "nsys profile --cuda-graph-trace=node to see them.",
+            f"{count:,} CUDA graph launch{'es were' if count > 1 else ' was'} traced as one unit"
+            f"{' each' if count > 1 else ''}: {share} is opaque, busy with kernels that are "
+            "unknown and in no kernel figure. Record with nsys profile --cuda-graph-trace=node to "
+            "see them.",
         )
+
+
+def _graph_launches(graphs: Table) -> int:
+    """Return how many launches rows of graphs come from: one on two streams has two rows."""
+    process, correlation = graphs["process_id"], graphs["correlation_id"]
+    unknown = is_missing(correlation)
+    of = (correlation[~unknown & (process == each)] for each in distinct(process).tolist())
+    return int(unknown.sum()) + sum(len(distinct(each)) for each in of)
 
 
 def _not_recorded(examined: Examined) -> Iterator[Finding]:

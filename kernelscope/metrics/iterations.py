@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from kernelscope import units
 from kernelscope.metrics.device_time import DeviceTime
 from kernelscope.metrics.intervals import (
     Pieces,
@@ -293,8 +294,8 @@ def _summary(
     notes = marked.notes
     if family is not None and int(after.sum()) < TBD_SAMPLE:
         notes += (
-            f"{int(after.sum())} iterations after warm-up; the TBD benchmark samples "
-            f"at least {TBD_SAMPLE}.",
+            f"{units.quantity(int(after.sum()), 'iteration')} after warm-up; the TBD benchmark "
+            f"samples at least {TBD_SAMPLE}.",
         )
     return IterationSummary(
         family=None if family is None else family.folded_name,

@@ -7,6 +7,7 @@ it a file, does it begin as an SQLite database, is it as long as its header says
 from __future__ import annotations
 
 import contextlib
+import errno
 import shlex
 import zlib
 from pathlib import Path
@@ -54,6 +55,12 @@ def existing_file(path: Path) -> None:
         if path.is_dir():
             raise NotATraceError(f"{path} is a folder, not a trace file.", _traces_in(path))
         if path.is_symlink() and not path.exists():
+            if _is_loop(path):
+                raise TraceFileError(
+                    f"{path} is a link to {path.readlink()}, which leads back to itself: a loop of "
+                    "links, without a file.",
+                    "Name the trace itself, or make the link anew: ln -sf TRACE LINK",
+                )
             raise TraceFileError(f"{path} is a link to {path.readlink()}, which does not exist.")
         if not path.exists():
             raise TraceFileError(f"There is no file {path}.", _nearest_file(path))
@@ -75,6 +82,14 @@ def existing_file(path: Path) -> None:
         ) from error
     except OSError as error:
         raise TraceFileError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _is_loop(link: Path) -> bool:
+    try:
+        link.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def _traces_in(folder: Path) -> str:

@@ -234,7 +234,9 @@ def connect(path: Path, pending: str | None = None) -> sqlite3.Connection:
     r"""Open `path` read-only; text that is not UTF-8 keeps its bytes as ``\xNN`` escapes.
 
     SQLite may have been built to map files into memory, where a file that another program cuts
-    short kills the process; here it reads.
+    short kills the process; here it reads. And it follows a row past the end of a damaged page
+    into whatever lies behind it in memory, so that the answer is another each time, unless told
+    to look whether rows lie inside their pages.
     """
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro"
     if not (pending_write(path) if pending is None else pending):
@@ -242,6 +244,7 @@ def connect(path: Path, pending: str | None = None) -> sqlite3.Connection:
     connection = sqlite3.connect(uri, uri=True)
     try:
         connection.execute("PRAGMA mmap_size = 0").close()
+        connection.execute("PRAGMA cell_size_check = ON").close()
     except sqlite3.Error:
         connection.close()
         raise

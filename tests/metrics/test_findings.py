@@ -96,7 +96,7 @@ def test_the_evidence_has_its_numbers_and_the_place() -> None:
     row = found(run(PROGRAMS["synchronizations"][0]))["synchronizations"]
     assert row["evidence"] == (
         "1 synchronisation, in which the host waits 105.0 µs; the GPU stands still for up to "
-        "50.00 µs (25.1 % of the window) because the host comes later by that"
+        "50.00 µs (25.1 % of the window), as long as that delays the host's next launch"
     )
     assert row["where"] == "the longest stretch 50.00 µs at 0.000109 s"
     assert row["next"] == "kernelscope analyze built --between 104000ns,164000ns"
@@ -126,7 +126,7 @@ def test_time_outside_the_range_costs_what_it_takes() -> None:
     assert (row["saving_bound_ns"], row["per"]) == (60 * US, "iteration")
     assert row["saving_share"] == pytest.approx(0.6)
     assert row["evidence"].startswith("60.0 % of the steps lies outside the range")
-    assert "60.00 µs per iteration (60.0 % of it)" in row["evidence"]
+    assert "60.00 µs per iteration (60.0 % of it), as long as" in row["evidence"]
     assert ", in iteration 0" in row["where"]
 
 
@@ -136,6 +136,21 @@ def test_a_slow_iteration_costs_what_it_takes_beyond_the_median() -> None:
     assert row["saving_bound_ns"] == 200 * US // 20
     assert row["where"] == "the longest stretch 200.0 µs at 0.001100 s, in iteration 10"
     assert row["evidence"].startswith("1 of 20 iterations after warm-up take more than 1.25 ×")
+
+
+@pytest.mark.parametrize(
+    ("every", "said"),
+    [
+        (1, "1 execution per iteration of layout-"),
+        (2, "0.5 executions per iteration of layout-"),
+    ],
+)
+def test_whole_numbers_have_no_decimals(every: int, said: str) -> None:
+    trace = loop([100] * 12, busy=30, inside=95)
+    starts = range(50 * US, 1200 * US, every * 100 * US)
+    some = build.kernels(*((start, start + 20 * US, LAYOUT) for start in starts))
+    row = found(replace(trace, kernels=build.joined(trace.kernels, some)))["layout_conversions"]
+    assert row["evidence"].startswith(said)
 
 
 def test_a_window_inside_an_iteration_is_its_own_basis() -> None:
@@ -309,6 +324,7 @@ def test_waits_of_many_threads_are_not_more_than_the_time_that_passes() -> None:
     row = found(trace)["synchronizations"]
     assert row["saving_share"] <= 1
     assert row["saving_bound_ns"] == 890 * US
+    assert ", in which threads wait 6.265 ms in all; " in row["evidence"]
 
 
 def test_a_host_that_waits_while_an_opaque_graph_runs_wastes_nothing() -> None:

@@ -72,6 +72,12 @@ def test_warmup_outliers_and_throughput() -> None:
     assert summary.notes == ("41 iterations after warm-up; the TBD benchmark samples at least 50.",)
 
 
+def test_one_iteration_after_warmup_is_one() -> None:
+    steps = [(f"step {i}", at, at + 60) for i, at in enumerate((0, 100))]
+    summary = of(trace(ranges(*steps), [10, 110]), pattern="step *").summary
+    assert "1 iteration after warm-up; TBD samples at least 50." in summary.notes
+
+
 def test_kernels_of_another_process_are_not_the_iterations() -> None:
     steps = every("step {}", 100, 60, 10)
     own = trace(ranges(*steps), [100 * i + 10 for i in range(10)])

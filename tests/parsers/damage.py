@@ -82,7 +82,7 @@ def _check(file: SqliteFile, table: str, columns: tuple[str, ...]) -> str:
         read = file.read(table, columns)
     except TraceFileError as error:
         if truth is not None or not error.hint:
-            raise AssertionError(f"{table}: refused, though sqlite3 answers") from error
+            raise AssertionError(f"{table}: refused, though sqlite3 answers: {error}") from error
         return type(error).__name__
     # A damaged name cannot be asked for in SQL; its column can still be read by its place.
     if truth is None:

@@ -61,6 +61,19 @@ def test_a_graph_is_busy_and_opaque(tmp_path: Path) -> None:
     assert analysis.ok
 
 
+def test_a_launch_on_two_streams_is_one_launch(tmp_path: Path) -> None:
+    rows = (150, 300, 0, 90), (160, 310, 0, 90), (400, 500, 0, 91)
+    for graphs, said in (
+        (rows[:2], "1 CUDA graph launch was traced as one unit: "),
+        (rows, "2 CUDA graph launches were traced as one unit each: "),
+    ):
+        trace = ks.read(export(tmp_path / f"{len(graphs)}.sqlite", *graphs))
+        assert len(trace.graphs) == len(graphs)
+        (found,) = [r for r in ks.analyze(trace).health.records() if r["code"] == "opaque_graphs"]
+        assert found["message"].startswith(said)
+        assert found["count"] == len(graphs) - 1
+
+
 def test_a_launch_with_rows_for_its_nodes_is_not_counted_twice(tmp_path: Path) -> None:
     trace = ks.read(export(tmp_path / "g.sqlite", (90, 400, 0, 0), (500, 600, 0, 90)))
     assert trace.graphs["start_ns"].tolist() == [500]

@@ -184,6 +184,11 @@ def test_pipes_dangling_links_and_no_name_are_told_apart(tmp_path: Path) -> None
     (tmp_path / "link.sqlite").symlink_to(tmp_path / "gone.sqlite")
     with pytest.raises(TraceFileError, match=r"a link to .*gone\.sqlite, which does not exist"):
         ks.read(tmp_path / "link.sqlite")
+    for name, other in (("one", "other"), ("other", "one"), ("self", "self")):
+        (tmp_path / name).symlink_to(tmp_path / other)
+    for name in ("one", "self"):
+        with pytest.raises(TraceFileError, match="back to itself: a loop of links"):
+            ks.read(tmp_path / name)
     with pytest.raises(TraceFileError, match="the path is empty"):
         ks.read("")
 

@@ -83,6 +83,21 @@ def test_a_page_that_is_its_own_child(whole: bytes, tmp_path: Path) -> None:
         SqliteFile.open(path).read("KERNEL", ["start"])
 
 
+def test_a_row_that_goes_past_the_end_of_its_page(whole: bytes, tmp_path: Path) -> None:
+    """SQLite alone reads on in memory, and says now this, now that."""
+    path = tmp_path / "trace.sqlite"
+    path.write_bytes(whole)
+    data = bytearray(whole)
+    first = _children(whole, _root(path))[0]
+    leaf = (int.from_bytes(data[first : first + 4], "big") - 1) * PAGE
+    assert data[leaf] == 13  # a leaf
+    data[leaf + 8 : leaf + 10] = (PAGE - 2).to_bytes(2, "big")
+    data[leaf + PAGE - 2 : leaf + PAGE] = 0x30, 1  # 48 bytes, row 1
+    path.write_bytes(data)
+    with pytest.raises(DamagedFileError, match="malformed"):
+        SqliteFile.open(path).read("KERNEL", ["start"])
+
+
 def test_pages_that_lead_to_more_rows_than_there_is_room_for(tmp_path: Path) -> None:
     """Every interior page has one child, many times over: SQLite alone would go on for ever."""
     path = make_trace(tmp_path / "trace.sqlite", 30_000, page_size=PAGE)
