@@ -95,7 +95,7 @@ def _next(analysis: Analysis, command: str, page: Page, blank: str) -> list[Text
 def _bound(row: dict[str, Any], window_ns: int) -> str:
     saving, share = row["saving_bound_ns"], row["saving_share"]
     if saving is None or share is None:
-        return "Mending it saves nothing of a run that is not profiled, but spoils this picture."
+        return "It costs nothing in a run without the profiler, but spoils this picture."
     if row["per"] == "window":
         whole = f"the {units.duration(window_ns)} window"
     elif 0 < share < 1:

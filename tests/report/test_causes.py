@@ -47,7 +47,7 @@ def test_a_finding_says_bound_evidence_place_advice_and_command() -> None:
         "   Try: mend it.",
         "   Next: kernelscope analyze runs/train.sqlite --between 5ns,9ns",
         "2  The title of profiler_overhead",
-        "   Mending it saves nothing of a run that is not profiled, but spoils this picture.",
+        "   It costs nothing in a run without the profiler, but spoils this picture.",
         "   The evidence of profiler_overhead, 42 calls. On GPU 0, the longest stretch 2.000 µs at",
         "   0.000006 s.",
         "   Try: mend it.",
