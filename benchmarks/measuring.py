@@ -39,7 +39,7 @@ class Sample:
     wall_s : float
         From before its start to after its exit.
     max_rss_bytes : int
-        Peak resident memory; it includes the touched part of a mapped file.
+        Peak resident memory.
     stages : dict of str to dict
         ``cpu_s`` and ``wall_s`` of the work alone, as a child clocks itself.
     said : dict

@@ -11,7 +11,7 @@ from benchmarks.targets import Verdict, power, verdicts
 from benchmarks.workloads import START_UPS, WORKLOADS, Workload
 from kernelscope.units import MISSING, count
 
-HEAD = ("", "CPU s", "±", "of it the work", "wall s", "peak MB", "peak − file")
+HEAD = ("", "CPU s", "±", "of it the work", "wall s", "peak MB")
 
 
 def text(results: Results) -> str:
@@ -73,7 +73,6 @@ def _row(results: Results, workload: Workload, export: Export | None) -> tuple[s
         ", ".join(work) or MISSING,
         seconds(figures(series, "wall_s")),
         f"{peak:,.0f}",
-        f"{round(peak - export.bytes / 1e6):,}" if export and workload.maps else MISSING,
     )
 
 

@@ -33,8 +33,6 @@ class Workload:
         The kinds of export it is run on; empty if it needs none.
     look : callable or None
         The JSON that it prints → what is worth keeping; None if it prints something else.
-    maps : bool
-        Whether it maps the file, which then counts as resident memory.
     """
 
     name: str
@@ -42,7 +40,6 @@ class Workload:
     command: Callable[[str], list[str]]
     kinds: tuple[str, ...] = ("training",)
     look: Callable[[dict[str, Any]], dict[str, Any]] | None = dict
-    maps: bool = False
 
 
 def python(*arguments: str) -> list[str]:
@@ -76,7 +73,6 @@ WORKLOADS: tuple[Workload, ...] = (
         "read_columns",
         f"kernelscope: read {len(COLUMNS)} columns",
         lambda p: child("read", p),
-        maps=True,
     ),
     Workload("pandas", "pandas: read_sql of the same, groupby", lambda p: child("pandas", p)),
     Workload(
@@ -91,7 +87,6 @@ WORKLOADS: tuple[Workload, ...] = (
         lambda p: kernelscope("analyze", "--format", "json", p),
         EVERY,
         lambda said: {"kernel_ns": sum(row["total_ns"] for row in said["kernels"])},
-        maps=True,
     ),
     Workload(
         "sqlite_summary",
