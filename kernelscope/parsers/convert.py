@@ -140,3 +140,17 @@ def labelled(values: Array | None, labels: Mapping[int, str]) -> Categorical | N
     if values is None:
         return None
     return coded(values, lambda number: labels.get(number, f"kind {number}"))
+
+
+def texts_by_id(ids: RawColumn | None, texts: RawColumn | None) -> dict[int, str]:
+    """Return a table of strings by their numbers; empty where a column is absent."""
+    numbers = integers(ids)
+    if numbers is None or texts is None:
+        return {}
+    if isinstance(texts, Numbers):
+        return {number: str(v) for number, v in zip(numbers.tolist(), texts.values, strict=True)}
+    return {
+        number: texts.categories[code]
+        for number, code in zip(numbers.tolist(), texts.codes.tolist(), strict=True)
+        if code >= 0
+    }

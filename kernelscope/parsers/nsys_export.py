@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernelscope.parsers.convert import coded, integers
-from kernelscope.parsers.sqlite import COLUMNAR, Numbers, RawColumn, Read, SqliteFile
+from kernelscope.parsers.convert import coded, integers, texts_by_id
+from kernelscope.parsers.sqlite import COLUMNAR, RawColumn, Read, SqliteFile
 from kernelscope.trace import Array, Categorical, distinct, is_missing, missing_value
 
 PID_SHIFT = 24
@@ -195,16 +195,7 @@ def _global_pids(reader: Reader) -> list[int]:
 
 def _strings(reader: Reader) -> dict[int, str]:
     read = reader.read("StringIds", ("id", "value"))
-    ids, texts = integers(read.columns.get("id")), read.columns.get("value")
-    if ids is None or texts is None:
-        return {}
-    if isinstance(texts, Numbers):
-        return {number: str(v) for number, v in zip(ids.tolist(), texts.values, strict=True)}
-    return {
-        number: texts.categories[code]
-        for number, code in zip(ids.tolist(), texts.codes.tolist(), strict=True)
-        if code >= 0
-    }
+    return texts_by_id(read.columns.get("id"), read.columns.get("value"))
 
 
 def _key_values(reader: Reader, table: str) -> list[tuple[str, str]]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kernelscope.parsers import nvprof_names as names
-from kernelscope.parsers.convert import coded, integers
+from kernelscope.parsers.convert import coded, integers, texts_by_id
 from kernelscope.parsers.nsys_events import interval, present
 from kernelscope.parsers.nsys_export import first_present
 from kernelscope.parsers.nsys_names import EVENT_COLUMNS
-from kernelscope.parsers.sqlite import Numbers, Read, SqliteFile
+from kernelscope.parsers.sqlite import Read, SqliteFile
 from kernelscope.trace import (
     Array,
     Categorical,
@@ -97,16 +97,8 @@ class Database:
 
 def _strings(file: SqliteFile) -> dict[int, str]:
     read = file.read("StringTable", ("_id_", "value"))
-    ids, texts = integers(read.columns.get("_id_")), read.columns.get("value")
-    if ids is None or texts is None:
-        return {}
-    if isinstance(texts, Numbers):
-        return {number: str(v) for number, v in zip(ids.tolist(), texts.values, strict=True)}
-    return {
-        number: texts.categories[code]
-        for number, code in zip(ids.tolist(), texts.codes.tolist(), strict=True)
-        if code >= 0 and texts.categories[code] != names.NO_STRING
-    }
+    texts = texts_by_id(read.columns.get("_id_"), read.columns.get("value"))
+    return {number: text for number, text in texts.items() if text != names.NO_STRING}
 
 
 def _processes(file: SqliteFile) -> tuple[int, ...]:
