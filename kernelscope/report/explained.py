@@ -22,11 +22,8 @@ from kernelscope.trace import Table
 
 _COUNTS = ("executions", "calls", "operations", "events")
 _NO_LABEL = frozenset(
-    (
-        "physical_id", "title", "evidence", "per", "where", "advice", "next", "message",
-        "kind_source", "bytes_source", "bytes_missing_because", "ranks_source",
-    )
-)  # fmt: skip
+    ("physical_id", "kind_source", "bytes_source", "bytes_missing_because", "ranks_source")
+)
 """Columns of text that say something of a row, and do not name it."""
 
 _CLOSE = 1e-9

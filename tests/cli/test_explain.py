@@ -53,7 +53,7 @@ def test_the_numbers_of_a_group_are_listed(run: Run) -> None:
 
 
 def test_facts_are_listed_with_what_they_hold(run: Run) -> None:
-    assert "why the profiler let no kernels run at once" in run("explain", "capture").out
+    assert "why kernels ran one after the other" in run("explain", "capture").out
 
 
 def test_a_number_is_explained(run: Run) -> None:
@@ -76,7 +76,7 @@ def test_the_numbers_of_a_trace_are_put_in(run: Run, trace_file: Path) -> None:
 
 def test_a_row_goes_by_what_names_it(run: Run) -> None:
     out = run("explain", "findings.saving_bound_ns", SAMPLE).out.splitlines()
-    assert "data_loading, device 0" in out
+    assert "data_loading" in out
     out = run("explain", "communication.calls", SAMPLE).out.splitlines()
     assert "process 20400, device 0, NCCL, RCCL, all_reduce" in out
 
