@@ -75,7 +75,7 @@ def test_warmup_outliers_and_throughput() -> None:
 def test_one_iteration_after_warmup_is_one() -> None:
     steps = [(f"step {i}", at, at + 60) for i, at in enumerate((0, 100))]
     summary = of(trace(ranges(*steps), [10, 110]), pattern="step *").summary
-    assert "1 iteration after warm-up; TBD samples at least 50." in summary.notes
+    assert "1 iteration after warm-up; the TBD benchmark samples at least 50." in summary.notes
 
 
 def test_kernels_of_another_process_are_not_the_iterations() -> None:
