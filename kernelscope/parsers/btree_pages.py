@@ -47,6 +47,7 @@ SMALLEST_CELL = 4
 _TABLE_INTERIOR, _TABLE_LEAF = 5, 13
 _INDEX_PAGES = (2, 10)
 _INTERIOR_BYTES_AT_ONCE = 1 << 22
+_LONGEST_INTERIOR_CELL = 4 + 9  # the child's number, and a row's of nine bytes
 _DEEPEST = 20  # SQLite's own limit (BTCURSOR_MAX_DEPTH)
 
 
@@ -304,5 +305,9 @@ def _children(pages: Pages, page: Bytes, count: int, last: int) -> Positions:
     cells = big_endian(page[INTERIOR_HEADER_BYTES:start], 2)
     if cells.min() < start or cells.max() > pages.usable - SMALLEST_CELL - 1:
         raise Unsupported("a damaged page")
+    for cell in cells[cells > pages.usable - _LONGEST_INTERIOR_CELL].tolist():
+        # The row number behind the child's is not needed, but it must end inside the page.
+        if (page[cell + 4 : pages.usable] >= 0x80).all():
+            raise Unsupported("a damaged page")
     children = big_endian(page[cells[:, None] + np.arange(4)], 4)[:, 0]
     return np.append(children, last)

@@ -98,6 +98,20 @@ def test_a_row_that_goes_past_the_end_of_its_page(whole: bytes, tmp_path: Path) 
         SqliteFile.open(path).read("KERNEL", ["start"])
 
 
+def test_a_child_whose_row_number_goes_past_the_end_of_its_page(
+    whole: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.sqlite"
+    path.write_bytes(whole)
+    data = bytearray(whole)
+    last = _root(path) * PAGE - 1
+    assert data[last] < 0x80  # where the row number of the first child ends
+    data[last] = 0xFF
+    path.write_bytes(data)
+    with pytest.raises(DamagedFileError, match="malformed"):
+        SqliteFile.open(path).read("KERNEL", ["start"])
+
+
 def test_pages_that_lead_to_more_rows_than_there_is_room_for(tmp_path: Path) -> None:
     """Every interior page has one child, many times over: SQLite alone would go on for ever."""
     path = make_trace(tmp_path / "trace.sqlite", 30_000, page_size=PAGE)
