@@ -141,8 +141,9 @@ def _text(analysis: Analysis, request: Request) -> str:
 def _json(analysis: Analysis, _request: Request) -> str:
     from kernelscope.report import to_json  # noqa: PLC0415
     from kernelscope.report.document import document  # noqa: PLC0415
+    from kernelscope.report.json_rows import json_rows  # noqa: PLC0415
 
-    return to_json.render(document(analysis))
+    return to_json.render(document(analysis, json_rows))
 
 
 def _csv(analysis: Analysis, request: Request) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.iteration_results import IterationSummary
 from kernelscope.metrics.range_paths import SEPARATOR
 from kernelscope.metrics.window import Window
+from kernelscope.report.json_rows import grouped_names, parts_of
 from kernelscope.report.rows import ordered, plain
 from kernelscope.trace import Capture, Table
 
@@ -34,6 +35,8 @@ _LISTS = (
     "device_processes",
     "streams",
 )
+_EXTENDED = ("kernels", "devices")
+"""Those whose rows other tables' rows are put into."""
 _CAUSES_FIRST = ("overlap", "overlap_by_iteration", "host_threads")
 _CAUSES_LAST = (
     "idle",
@@ -47,36 +50,47 @@ _CAUSES_LAST = (
 )
 
 
-def document(analysis: Analysis) -> Row:
+def document(analysis: Analysis, rows: Callable[[Table], list[Any]] | None = None) -> Row:
     """Return `analysis` as dictionaries, lists, numbers, texts and None, ready for JSON.
 
     Dotted columns become dictionaries (``quantiles_ns.p5``) and numbered ones lists
     (``grid.0``); what is missing is None. Times are integers in ns, statistics floats.
+
+    Parameters
+    ----------
+    analysis : Analysis
+        What :func:`kernelscope.analyze` returned.
+    rows : callable, optional
+        What makes the rows of most tables; by default :func:`records`. A table that becomes
+        part of another's rows is always records.
     """
+    rows = rows or records
     result = _head(analysis.capture, analysis.window)
     for name in _LISTS:
-        result[name] = records(ordered(analysis.tables[name]))
+        make = records if name in _EXTENDED else rows
+        result[name] = make(ordered(analysis.tables[name]))
     _place(result["kernels"], "name", analysis.tables["kernels_by_device"], "by_device")
     _place(result["devices"], "index", analysis.tables["device_ordinals"], "device_ids")
     for device in result["devices"]:
         del device["index"]  # its place in the list
-    result["iterations"] = iterations(analysis.iteration_summary, analysis.tables["iterations"])
-    result["ranges"] = records(analysis.tables["ranges"])
-    result["ranges_by_name"] = records(analysis.tables["ranges_by_name"])
+    steps = rows(analysis.tables["iterations"])
+    result["iterations"] = iterations(analysis.iteration_summary, steps)
+    result["ranges"] = rows(analysis.tables["ranges"])
+    result["ranges_by_name"] = rows(analysis.tables["ranges_by_name"])
     result["unattributed"] = unattributed(analysis.capture, analysis.tables["unattributed"])
-    result["graph_kernels"] = records(ordered(analysis.tables["graph_kernels"]))
+    result["graph_kernels"] = rows(ordered(analysis.tables["graph_kernels"]))
     for name in _CAUSES_FIRST:
-        result[name] = records(ordered(analysis.tables[name]))
+        result[name] = rows(ordered(analysis.tables[name]))
     result["cpu"] = next(iter(records(analysis.tables["cpu"])), None)
     result["launches"] = launches(analysis)
     for name in _CAUSES_LAST:
-        result[name] = records(ordered(analysis.tables[name]))
+        result[name] = rows(ordered(analysis.tables[name]))
     return result
 
 
 def iterations_document(analysis: Analysis) -> Row:
     """Return what ``kernelscope iterations --format json`` holds."""
-    rows = analysis.tables["iterations"]
+    rows = records(analysis.tables["iterations"])
     return _head(analysis.capture, analysis.window) | {
         "iterations": iterations(analysis.iteration_summary, rows),
         **{name: records(analysis.tables[name]) for name in _BY_ITERATION},
@@ -139,7 +153,7 @@ def _head(what: Capture, window: Window) -> Row:
     }
 
 
-def iterations(summary: IterationSummary, rows: Table) -> Row:
+def iterations(summary: IterationSummary, rows: list[Any]) -> Row:
     """Return how the iterations were found, which are steady, and a row for each."""
     found = asdict(summary)
     for name in ("warmup", "outliers", "notes"):
@@ -147,7 +161,7 @@ def iterations(summary: IterationSummary, rows: Table) -> Row:
     found["also_in"] = [
         {"process_id": process, "thread_id": thread} for process, thread in summary.also_in
     ]
-    return found | {"rows": records(rows)}
+    return found | {"rows": rows}
 
 
 def unattributed(what: Capture, table: Table) -> Row | None:
@@ -203,16 +217,13 @@ def records(table: Table) -> list[Row]:
 
 
 def _nested(table: Table) -> Iterator[tuple[str, list[Any]]]:
-    groups: dict[str, list[str]] = {}
-    for name in table.schema.names:
-        groups.setdefault(name.partition(".")[0], []).append(name)
-    for group, members in groups.items():
+    for group, members in grouped_names(table).items():
         if members == [group]:
             yield group, _values(table, group)
             continue
-        parts = [member.partition(".")[2] for member in members]
+        parts, numbered = parts_of(members)
         rows = zip(*(plain(table, member) for member in members), strict=True)
-        if all(part.isdigit() for part in parts):
+        if numbered:
             yield group, [None if row.count(None) == len(row) else list(row) for row in rows]
         else:
             yield group, [dict(zip(parts, row, strict=True)) for row in rows]

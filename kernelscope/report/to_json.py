@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+from kernelscope.report.json_rows import JsonRows, encode, split
 from kernelscope.report.printable import json_text
-
-_MARK: Any = 10**30 + 7
-"""More than any integer of a trace; a name that spells it costs time, no more."""
 
 
 def render(document: dict[str, Any]) -> str:
@@ -22,18 +19,17 @@ def render(document: dict[str, Any]) -> str:
     ValueError
         If a number is not finite: JSON knows no NaN, and absent is null.
     """
-    return json_text("".join(_lines(document)))
+    return "".join(map(json_text, _lines(document)))
 
 
 def _lines(document: dict[str, Any], indent: str = "  ") -> Iterator[str]:
-    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
     start = "{\n"
     for key, value in document.items():
         yield f"{start}{indent}{encode(key)}: "
         start = ",\n"
         if _is_rows(value):
             yield f"[\n{indent}  "
-            yield _rows(value, encode, f",\n{indent}  ")
+            yield f",\n{indent}  ".join(value if isinstance(value, JsonRows) else split(value))
             yield f"\n{indent}]"
         elif isinstance(value, dict) and any(map(_is_rows, value.values())):
             yield from _lines(value, f"{indent}  ")
@@ -44,16 +40,10 @@ def _lines(document: dict[str, Any], indent: str = "  ") -> Iterator[str]:
     yield "" if outer else "\n"
 
 
-def _rows(rows: list[Any], encode: Callable[[Any], str], between: str) -> str:
-    """Return rows as JSON, encoded at once: a call for each takes twice as long.
-
-    What is put between them is told from the data by its number.
-    """
-    joined = [_MARK] * (2 * len(rows) - 1)
-    joined[::2] = rows
-    parts = encode(joined)[1:-1].split(f", {_MARK}, ")
-    return between.join(parts if len(parts) == len(rows) else map(encode, rows))
-
-
 def _is_rows(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+    """Return whether `value` has rows; a list of none is like any other value."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and (isinstance(value, JsonRows) or isinstance(value[0], dict))
+    )

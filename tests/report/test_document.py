@@ -11,7 +11,7 @@ import pytest
 
 from kernelscope.metrics import results
 from kernelscope.metrics.analysis import TABLES
-from kernelscope.report import to_json
+from kernelscope.report import json_rows, to_json
 from kernelscope.report.document import document, records
 from kernelscope.report.rows import ordered
 from kernelscope.trace import Capture, Table
@@ -396,7 +396,7 @@ def test_kernels_outside_ranges_are_unknown_where_none_were_recorded() -> None:
 
 
 def test_rows_are_told_apart_whatever_their_names_spell() -> None:
-    mark = f", {to_json._MARK}, "
+    mark = f", {json_rows._MARK}, "
     rows = [{"name": mark, "n": 1}, {"name": "b", "n": [1, 2]}, {"name": '"' + mark, "n": None}]
 
     text = to_json.render({"rows": rows})
