@@ -2,10 +2,13 @@
 
 Executions overlap, so their times cannot simply be added up. But the executions of a process
 fall into *clusters*: those that overlap, directly or through others, and nothing in between. The
-clusters are disjoint in time, so the union over a group of calls is the sum over clusters. A
-group usually holds all calls of a cluster or none: then its whole length counts or nothing does,
-and a running total serves all groups at once. Only where a run of calls holds a part of a
-cluster are that part's executions looked at one by one.
+clusters are disjoint in time, so the union over a group of calls is the sum over clusters. Calls
+come in *stretches* that a group holds as a whole or not at all
+(:mod:`kernelscope.metrics.call_stretches`), and most clusters are of one stretch: what each
+execution adds to its cluster is then added to that stretch, and a running total serves all
+groups at once. Of the *mixed* clusters, of several stretches, a group usually holds all or
+nothing, too: then its whole length counts or nothing does. Only where a run of stretches holds a
+part of one are that part's executions looked at one by one.
 """
 
 from __future__ import annotations
@@ -18,11 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelscope.metrics.call_stretches import Stretches
 from kernelscope.metrics.call_work import DeviceEvents
 from kernelscope.metrics.containment import Slices
-from kernelscope.metrics.intervals import Pieces, covered_by_group, sorting, sums_by
+from kernelscope.metrics.intervals import covered_by_group, sorting, sums_by
 from kernelscope.metrics.launching import Launching
 from kernelscope.metrics.runs import Runs, expanded, running_total, united
+from kernelscope.trace import distinct
 
 Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]
@@ -35,13 +40,13 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Renumbering:
-    """Some of all m calls, k of them, in an order of their own.
+    """Some of all m calls, n of them, in an order of their own.
 
     Attributes
     ----------
-    before : ndarray of int64, shape (m + 1,)
-        How many of them stand before each call.
-    place : ndarray of int64, shape (k,)
+    before : ndarray of int64, shape (k + 1,)
+        How many of them stand before the first call of each stretch.
+    place : ndarray of int64, shape (n,)
         Their places in that order.
     """
 
@@ -51,27 +56,27 @@ class Renumbering:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """Disjoint stretches of time, and the calls whose executions fill them.
+    """Disjoint times, and those whose executions fill them: k stretches, or calls.
 
     Attributes
     ----------
     numbers : Renumbering or None
-        How calls are numbered here; None if as everywhere, k = m.
+        How calls are numbered here; None where stretches are counted as everywhere.
     whole : ndarray of int64, shape (k,)
-        How long the clusters last whose first call is this one.
+        How long the clusters last that are of this stretch alone, or whose first it is.
     before : ndarray of int64, shape (k + 1,)
-        How many executions of the columns below earlier calls launched: in order of call,
-        those in clusters of several calls.
+        How many executions of the columns below earlier stretches launched: in order of
+        stretch, those in mixed clusters.
     start, end : ndarray of int64, shape (e,)
         In ns.
     low, high : ndarray of int32, shape (e,)
-        First and last call of the cluster.
+        First and last stretch of the cluster.
     length : ndarray of int64, shape (e,)
-        How long the cluster lasts, at one execution of its first call; else 0.
+        How long the cluster lasts, at one execution of its first stretch; else 0.
     reach : ndarray of int32, shape (k + 1,)
-        Last call of any cluster whose first call is earlier than this call; −1 if there is none.
+        Last stretch of any cluster whose first is earlier than this; −1 if there is none.
     since : ndarray of int32, shape (k + 1,)
-        First call of any cluster whose last call is this one or later; k if there is none.
+        First stretch of any cluster whose last is this one or later; k if there is none.
     """
 
     numbers: Renumbering | None
@@ -87,44 +92,70 @@ class Clusters:
 
 
 BusyTime = tuple[Clusters, ...]
-"""Clusters of one thread's calls; and those of several, where calls are numbered by time: most
-programs launch from one thread at a time, so that what is a run on a thread is one in time."""
+"""Clusters of one thread's stretches; and those of several threads, where calls are numbered by
+time: most programs launch from one thread at a time, so that what is a run on a thread is one in
+time."""
 
 
-def busy_time(calls: Launching, events: DeviceEvents) -> BusyTime:
-    """Which executions overlap each other, and who launched them?"""
-    call, start, end, begins = _in_order(calls, events)
-    first = np.flatnonzero(begins)
-    if not len(first):
-        return ()
-    cluster = np.cumsum(begins, dtype=np.int32)
-    cluster -= np.int32(1)
-    span = np.minimum.reduceat(call, first), np.maximum.reduceat(call, first)
-    across = _across_threads(calls, *span)
-    length = np.maximum.reduceat(end, first) - start[first]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mixed:
+    """The executions of mixed clusters, by cluster.
+
+    Attributes
+    ----------
+    call : ndarray of int32, shape (e,)
+        Number of the launching call.
+    start, end : ndarray of int64, shape (e,)
+        In ns.
+    first : ndarray of int64, shape (c,)
+        Where the executions of each cluster begin.
+    """
+
+    call: Int32s
+    start: Int64s
+    end: Int64s
+    first: Int64s
+
+    def of(self, clusters: Bools) -> _Mixed:
+        """Return some of the clusters."""
+        length = np.diff(self.first, append=len(self.call))
+        rows = np.repeat(clusters, length)
+        first = np.cumsum(length[clusters]) - length[clusters]
+        return _Mixed(self.call[rows], self.start[rows], self.end[rows], first)
+
+
+def busy_time(calls: Launching, events: DeviceEvents, parts: Stretches) -> BusyTime:
+    """Which executions overlap each other, and who launched them?
+
+    Parameters
+    ----------
+    calls : Launching
+        The calls.
+    events : DeviceEvents
+        What they launched.
+    parts : Stretches
+        Of the calls.
+    """
+    call, start, end, bounds = _in_order(calls, events)
+    alone, mixed = np.zeros(len(parts), dtype=np.int64), []
+    for first, last in pairwise(bounds):
+        part = slice(first, last)
+        mixed.append(_walk(call[part], start[part], end[part], parts.number, alone))
+    found = _joined(mixed)
+    across = _across_threads(calls, *_span(found.call, found.first))
+    several = found.of(~across) if across.any() else found
+    number = parts.number[several.call]
+    clusters = _clusters(number, several, alone)
     if not across.any():
-        return (_clusters(call, (start, end), cluster, (*span, length), count=len(calls)),)
-    rows = np.flatnonzero(across[cluster])
-    numbers = _by_time(calls, call[rows])
-    number = numbers.place[numbers.before[call[rows]]].astype(np.int32)
-    first = np.flatnonzero(np.diff(cluster[rows], prepend=-1))
-    wide = np.minimum.reduceat(number, first), np.maximum.reduceat(number, first)
-    those = (
-        number,
-        (start[rows], end[rows]),
-        np.repeat(np.arange(len(first)), np.diff(np.append(first, len(rows)))),
-        (*wide, length[across]),
-    )
-    span[1][across] = span[0][across]  # nothing is left of them among the others
-    length[across] = 0
-    return (
-        _clusters(call, (start, end), cluster, (*span, length), count=len(calls)),
-        _clusters(*those, count=len(numbers.place), numbers=numbers),
-    )
+        return (clusters,)
+    wide = found.of(across)
+    numbers, number = _by_time(calls, wide.call, parts)
+    nothing = np.zeros(len(numbers.place), dtype=np.int64)
+    return clusters, _clusters(number, wide, nothing, numbers)
 
 
-def _in_order(calls: Launching, events: DeviceEvents) -> tuple[Int32s, Int64s, Int64s, Bools]:
-    """Return events by process and start, and which of them begin a cluster."""
+def _in_order(calls: Launching, events: DeviceEvents) -> tuple[Int32s, Int64s, Int64s, list[int]]:
+    """Return events by process and start, and where those of each process begin and end."""
     call, start, end = events.call, events.start, events.end
     lasting = end > start
     if not lasting.all():
@@ -133,30 +164,92 @@ def _in_order(calls: Launching, events: DeviceEvents) -> tuple[Int32s, Int64s, I
         order = sorting(start)
         call, start, end = call[order], start[order], end[order]
     process = _process_of(calls)
-    bounds = [0, len(call)]
-    if process is not None:
-        of_event = process[call]
-        order = np.argsort(of_event, kind="stable")
-        call, start, end = call[order], start[order], end[order]
-        bounds = [0, *np.cumsum(np.bincount(of_event)).tolist()]
-    new = np.ones(len(call), dtype=np.bool_)
-    for first, last in pairwise(bounds):
-        _begins(start[first:last], end[first:last], new[first:last])
-    return call, start, end, new
+    if process is None:
+        return call, start, end, [0, len(call)]
+    of_event = process[call]
+    order = np.argsort(of_event, kind="stable")
+    bounds = [0, *np.cumsum(np.bincount(of_event, minlength=1)).tolist()]
+    return call[order], start[order], end[order], bounds
 
 
-def _begins(start: Int64s, end: Int64s, out: Bools) -> None:
-    """Set in `out` which executions begin after all earlier ones have ended; not the first."""
-    reached = np.empty(min(len(end), _AT_ONCE), dtype=np.int64)
-    latest = end[:1]
-    for first in range(1, len(end), _AT_ONCE):
+def _walk(call: Int32s, start: Int64s, end: Int64s, number: Int32s, alone: Int64s) -> _Mixed:
+    """Add to `alone` what the executions of one process add to clusters of one stretch.
+
+    Returns
+    -------
+    _Mixed
+        Those of mixed clusters.
+
+    Notes
+    -----
+    In order of start, an execution adds what of it lies behind the latest end before it, and
+    begins a cluster where all of it does. Whether a cluster is mixed shows only where two
+    executions of it that follow each other differ; it is then taken out again.
+    """
+    begins = np.empty(len(call), dtype=np.bool_)
+    differs = []
+    reached = np.empty(min(len(end), _AT_ONCE) + 1, dtype=np.int64)
+    reached[0] = np.iinfo(np.int64).min
+    before = np.int32(-1)
+    for first in range(0, len(end), _AT_ONCE):
         part = slice(first, first + _AT_ONCE)
-        so_far = reached[: len(end[part])]
-        so_far[:1] = latest
-        so_far[1:] = end[part][:-1]
+        starts, ends, of = start[part], end[part], number[call[part]]
+        so_far = reached[: len(ends) + 1]
+        so_far[1:] = ends
         np.maximum.accumulate(so_far, out=so_far)
-        np.greater_equal(start[part], so_far, out=out[part])
-        latest = np.maximum(so_far[-1:], end[part][-1:])
+        np.greater_equal(starts, so_far[:-1], out=begins[part])
+        added = so_far[1:] - np.maximum(starts, so_far[:-1])
+        np.add.at(alone, of, added)
+        other = np.not_equal(of, np.concatenate(([before], of[:-1])))
+        differs.append(np.flatnonzero(other & ~begins[part]) + first)
+        reached[0], before = so_far[-1], of[-1]
+    places = np.concatenate([np.empty(0, dtype=np.intp), *differs])
+    mixed = _mixed(call, start, end, begins, places)
+    np.subtract.at(alone, number[mixed.call], _added(mixed.start, mixed.end))
+    return mixed
+
+
+def _mixed(
+    call: Int32s, start: Int64s, end: Int64s, begins: Bools, places: npt.NDArray[np.intp]
+) -> _Mixed:
+    """Return the clusters that the executions at some places belong to."""
+    if not len(places):
+        return _Mixed(call[:0], start[:0], end[:0], places)
+    first = np.flatnonzero(begins)
+    which = distinct(np.searchsorted(first, places, side="right") - 1)
+    last = np.append(first[1:], len(call))[which]
+    rows = expanded(first[which], last)[1]
+    length = last - first[which]
+    return _Mixed(call[rows], start[rows], end[rows], np.cumsum(length) - length)
+
+
+def _added(start: Int64s, end: Int64s) -> Int64s:
+    """Return what each execution adds to the union of those before it, in order of start."""
+    reached = np.maximum.accumulate(end)
+    added = reached.copy()
+    added[1:] -= np.maximum(start[1:], reached[:-1])
+    added[:1] -= start[:1]
+    return added
+
+
+def _joined(parts: list[_Mixed]) -> _Mixed:
+    """Return the clusters of several processes, one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    before = np.cumsum([0, *(len(part.call) for part in parts)])[:-1].tolist()
+    return _Mixed(
+        np.concatenate([part.call for part in parts]),
+        np.concatenate([part.start for part in parts]),
+        np.concatenate([part.end for part in parts]),
+        np.concatenate([part.first + base for part, base in zip(parts, before, strict=True)]),
+    )
+
+
+def _span(number: Int32s, first: Int64s) -> tuple[Int32s, Int32s]:
+    """Return the least and the greatest number of each cluster."""
+    if not len(first):
+        return number[:0], number[:0]
+    return np.minimum.reduceat(number, first), np.maximum.reduceat(number, first)
 
 
 def _process_of(calls: Launching) -> npt.NDArray[Any] | None:
@@ -181,8 +274,8 @@ def _across_threads(calls: Launching, low: Int32s, high: Int32s) -> Bools:
     return across
 
 
-def _by_time(calls: Launching, some: Int32s) -> Renumbering:
-    """Return some calls, which may repeat, by process and start."""
+def _by_time(calls: Launching, some: Int32s, parts: Stretches) -> tuple[Renumbering, Int32s]:
+    """Number some calls, which may repeat, by process and start; and return their numbers."""
     present = np.zeros(len(calls), dtype=np.bool_)
     present[some] = True
     number = np.flatnonzero(present)
@@ -192,34 +285,35 @@ def _by_time(calls: Launching, some: Int32s) -> Renumbering:
         order = order[np.argsort(process[number[order]], kind="stable")]
     place = np.empty(len(number), dtype=np.int64)
     place[order] = np.arange(len(number))
-    return Renumbering(running_total(present), place)
+    before = running_total(present)
+    return Renumbering(before[parts.first], place), place[before[some]].astype(np.int32)
 
 
-def _clusters(  # noqa: PLR0913 - what they consist of
-    call: Int32s,
-    times: Pieces,
-    cluster: npt.NDArray[Any],
-    of_cluster: tuple[Int32s, Int32s, Int64s],
-    *,
-    count: int,
+def _clusters(
+    number: Int32s,
+    mixed: _Mixed,
+    alone: Int64s,
     numbers: Renumbering | None = None,
 ) -> Clusters:
-    """Gather executions by cluster, and clusters by first call, last call and length."""
-    low, high, length = of_cluster
-    several = low < high
-    rows = np.flatnonzero(several[cluster])
-    rows = rows[sorting(call[rows])]
-    cluster = cluster[rows]
+    """Gather executions by stretch, and clusters by first stretch, last stretch and length."""
+    count, first = len(alone), mixed.first
+    low, high = _span(number, first)
+    length = mixed.start[first]
+    if len(first):
+        length = np.maximum.reduceat(mixed.end, first) - length
+    order = sorting(number)
+    sizes = np.diff(first, append=len(number))
+    cluster = np.repeat(np.arange(len(first), dtype=np.int32), sizes)[order]
     reach = np.full(count + 1, -1, dtype=np.int32)
     since = np.full(count + 1, count, dtype=np.int32)
-    np.maximum.at(reach, low[several] + 1, high[several])
-    np.minimum.at(since, high[several], low[several])
+    np.maximum.at(reach, low + 1, high)
+    np.minimum.at(since, high, low)
     return Clusters(
         numbers=numbers,
-        whole=sums_by(low, length, count),
-        before=running_total(np.bincount(call[rows], minlength=count)),
-        start=times[0][rows],
-        end=times[1][rows],
+        whole=alone + sums_by(low, length, count),
+        before=running_total(np.bincount(number, minlength=count)),
+        start=mixed.start[order],
+        end=mixed.end[order],
         low=low[cluster],
         high=high[cluster],
         length=_at_first(cluster, length),
@@ -230,24 +324,22 @@ def _clusters(  # noqa: PLR0913 - what they consist of
 
 def _at_first(cluster: npt.NDArray[Any], length: Int64s) -> Int64s:
     """Return the length of each cluster at its first execution, 0 at the others."""
-    first = np.full(len(length), -1, dtype=np.int32)
-    place = np.arange(len(cluster), dtype=np.int32)
-    first[cluster[::-1]] = place[::-1]  # of several, the last one stays
-    first = first[first >= 0]
+    first = np.empty(len(length), dtype=np.intp)
+    first[cluster[::-1]] = np.arange(len(cluster))[::-1]  # of several, the last one stays
     at = np.zeros(len(cluster), dtype=np.int64)
-    at[first] = length[cluster[first]]
+    at[first] = length
     return at
 
 
 def busy_by_group(busy: BusyTime, runs: Runs, count: int, at_once: int) -> Int64s:
-    """How long is the device busy with the calls of each group?
+    """How long is the device busy with what each group launched?
 
     Parameters
     ----------
     busy : BusyTime
         When it is.
     runs : Runs
-        The calls of groups, in order of group, each call once in a group.
+        The stretches of groups, in order of group, each once in a group.
     count : int
         How many groups there are.
     at_once : int

@@ -1,4 +1,4 @@
-"""What each launching call put on the device, inside a window."""
+"""What each stretch of launching calls put on the device, inside a window."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.attribution import Attribution
+from kernelscope.metrics.call_stretches import Stretches
 from kernelscope.metrics.intervals import sums_by
 from kernelscope.metrics.window import Window, clipped_durations, starts_inside
 from kernelscope.trace import Table
@@ -74,18 +75,18 @@ def _inside(work: Table, window: Window) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallWork:
-    """What each of m launching calls put on the device, inside a window.
+    """What each of k stretches of launching calls put on the device, inside a window.
 
     Attributes
     ----------
-    kernels, operations : ndarray of int32, shape (m,)
+    kernels, operations : ndarray of int32, shape (k,)
         Kernels that start in the window, and how many kernels, copies, memsets and opaque
         graphs do.
-    kernel_ns : ndarray of int64, shape (m,)
+    kernel_ns : ndarray of int64, shape (k,)
         The kernels' time inside the window.
-    opaque_ns : ndarray of int64, shape (m,), or None
+    opaque_ns : ndarray of int64, shape (k,), or None
         Time inside the window of graphs that were traced as one unit; None for none.
-    first, last : ndarray of int64, shape (m,)
+    first, last : ndarray of int64, shape (k,)
         Earliest start and latest end of all of these, clipped; `NEVER` and −`NEVER` for none.
     """
 
@@ -97,8 +98,10 @@ class CallWork:
     last: Int64s
 
 
-def call_work(attribution: Attribution, window: Window, events: DeviceEvents) -> CallWork:
-    """What did each launching call put on the device?
+def call_work(
+    attribution: Attribution, window: Window, events: DeviceEvents, parts: Stretches
+) -> CallWork:
+    """What did each stretch of launching calls put on the device?
 
     Parameters
     ----------
@@ -108,36 +111,42 @@ def call_work(attribution: Attribution, window: Window, events: DeviceEvents) ->
         Where to look.
     events : DeviceEvents
         What :func:`device_events` found there.
+    parts : Stretches
+        Of the launching calls.
     """
-    trace, count = attribution.enclosed.trace, len(attribution.enclosed.calls)
-    kernels = _started(trace.kernels, attribution.kernels.call, window, count)
-    others = _started(trace.copies, attribution.copies.call, window, count)
+    trace, count = attribution.enclosed.trace, len(parts)
+    by_kernel = parts.of_calls(attribution.kernels.call)
+    kernels = _started(trace.kernels, by_kernel, window, count)
+    kernel_ns = _time(trace.kernels, by_kernel, window, count)
+    del by_kernel  # as large as the trace
+    others = _started(trace.copies, parts.of_calls(attribution.copies.call), window, count)
     opaque = None
     if len(trace.graphs):
-        others += _started(trace.graphs, attribution.graphs.call, window, count)
-        opaque = _time(trace.graphs, attribution.graphs.call, window, count)
-    kernel_ns = _time(trace.kernels, attribution.kernels.call, window, count)
+        by_graph = parts.of_calls(attribution.graphs.call)
+        others += _started(trace.graphs, by_graph, window, count)
+        opaque = _time(trace.graphs, by_graph, window, count)
     first, last = np.full(count, NEVER), np.full(count, -NEVER)
-    np.minimum.at(first, events.call, events.start)
-    np.maximum.at(last, events.call, events.end)
+    by_event = parts.number[events.call]
+    np.minimum.at(first, by_event, events.start)
+    np.maximum.at(last, by_event, events.end)
     return CallWork(kernels, kernel_ns, kernels + others, opaque, first, last)
 
 
-def _time(work: Table, call: Int32s, window: Window, count: int) -> Int64s:
-    """Return how long the events that each call launched last inside the window."""
-    known, time = call >= 0, clipped_durations(work, window)
+def _time(work: Table, stretch: Int32s, window: Window, count: int) -> Int64s:
+    """Return how long the events that each stretch launched last inside the window."""
+    known, time = stretch >= 0, clipped_durations(work, window)
     if not known.all():
-        call, time = call[known], time[known]
-    return sums_by(call, time, count)
+        stretch, time = stretch[known], time[known]
+    return sums_by(stretch, time, count)
 
 
-def _started(work: Table, call: Int32s, window: Window, count: int) -> Int32s:
-    """Return how many events that start in the window each call launched."""
+def _started(work: Table, stretch: Int32s, window: Window, count: int) -> Int32s:
+    """Return how many events that start in the window each stretch launched."""
     started = np.zeros(count, dtype=np.int32)
     if not len(work):
         return started
-    counted = call >= 0
+    counted = stretch >= 0
     if not _inside(work, window):
         counted &= starts_inside(work, window)
-    np.add.at(started, call if counted.all() else call[counted], np.int32(1))
+    np.add.at(started, stretch if counted.all() else stretch[counted], np.int32(1))
     return started

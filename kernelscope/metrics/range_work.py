@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from kernelscope.metrics.attribution import Attribution
 from kernelscope.metrics.busy_time import BusyTime, busy_by_group, busy_time
+from kernelscope.metrics.call_stretches import Stretches, stretches
 from kernelscope.metrics.call_work import NEVER, CallWork, call_work, device_events
 from kernelscope.metrics.inheritance import CONCURRENT
 from kernelscope.metrics.intervals import sums_by
@@ -32,8 +33,10 @@ class MeasuredRanges:
 
     Attributes
     ----------
+    stretches : Stretches
+        Of the launching calls, such that no range holds a part of one.
     calls : RangeCalls
-        Which calls belong to each range.
+        Which stretches belong to each range.
     work : CallWork
         What each of them launched, inside the window.
     busy : BusyTime
@@ -42,6 +45,7 @@ class MeasuredRanges:
         From when to when each range had work there.
     """
 
+    stretches: Stretches
     calls: RangeCalls
     work: CallWork
     busy: BusyTime
@@ -50,12 +54,36 @@ class MeasuredRanges:
 
 def measure_ranges(attribution: Attribution, window: Window) -> MeasuredRanges:
     """What did the ranges put on the device inside a window?"""
+    of_ranges = calls_of_ranges(attribution)
+    parts = _stretches(attribution, of_ranges)
+    calls = RangeCalls(
+        parts.of_runs(of_ranges.direct), tuple(map(parts.of_runs, of_ranges.inherited))
+    )
     events = device_events(attribution, window)
-    work = call_work(attribution, window, events)
-    busy = busy_time(attribution.enclosed.calls, events)
-    calls = calls_of_ranges(attribution)
+    work = call_work(attribution, window, events, parts)
+    busy = busy_time(attribution.enclosed.calls, events, parts)
     ranges = len(attribution.enclosed.trace.ranges)
-    return MeasuredRanges(calls, work, busy, _projection(calls, work, ranges))
+    return MeasuredRanges(parts, calls, work, busy, _projection(calls, work, ranges))
+
+
+def _stretches(attribution: Attribution, of_ranges: RangeCalls) -> Stretches:
+    """Cut calls so that a stretch lies in the same ranges and belongs to them in the same way."""
+    calls = attribution.enclosed.calls
+    told_apart = [calls.graph, _served(attribution), _bare(attribution)]
+    runs = (of_ranges.direct, *of_ranges.inherited)
+    return stretches(calls, runs, [each for each in told_apart if each is not None])
+
+
+def _served(attribution: Attribution) -> Bools:
+    """Return which calls serve a data pipeline."""
+    return np.asarray(attribution.inheritance.how == CONCURRENT)
+
+
+def _bare(attribution: Attribution) -> Bools | None:
+    """Return which calls lie in no stack of the iterations' domain; None without iterations."""
+    family = attribution.family
+    innermost = None if family is None else attribution.enclosed.innermost.get(family.domain)
+    return None if innermost is None else innermost < 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +116,7 @@ def _projection(calls: RangeCalls, work: CallWork, ranges: int) -> Projection:
 
 
 def sums_of_ranges(calls: RangeCalls, values: npt.NDArray[Any], ranges: int) -> Int64s:
-    """Return the sum of a figure of calls over those that belong to each range."""
+    """Return the sum of a figure of stretches over those that belong to each range."""
     before = running_total(values)
     total = np.zeros(ranges, dtype=np.int64)
     for runs in (calls.direct, *calls.inherited):
@@ -118,14 +146,15 @@ def work_by_code(
         ``kernels``, ``kernel_ns``, ``opaque_ns``, ``inherited_kernel_ns``, ``busy_ns`` (union
         of all operations) and ``attribution.…``: kernels by how they belong to the group.
     """
-    work, calls = measured.work, attribution.enclosed.calls
-    groups = calls_of_groups(measured.calls.direct, measured.calls.inherited, code, len(calls))
+    work, parts = measured.work, measured.stretches
+    groups = calls_of_groups(measured.calls.direct, measured.calls.inherited, code, len(parts))
     kernels = running_total(work.kernels)
     direct, given = (runs.sums(kernels, count) for runs in (groups.direct, groups.inherited))
     kernel_ns = running_total(work.kernel_ns)
     given_ns = groups.inherited.sums(kernel_ns, count)
-    graph = _sums_where(groups.direct, work.kernels, calls.graph, count)
-    served = attribution.inheritance.how == CONCURRENT
+    graph = parts.at(attribution.enclosed.calls.graph)
+    by_graph = _sums_where(groups.direct, work.kernels, graph, count)
+    served = parts.at(_served(attribution))
     concurrent = _sums_where(groups.inherited, work.kernels, served, count)
     return {
         "kernels": direct + given,
@@ -133,9 +162,9 @@ def work_by_code(
         "opaque_ns": _opaque_ns(groups.all, work, count),
         "inherited_kernel_ns": given_ns,
         "busy_ns": busy_by_group(measured.busy, groups.all, count, PAIRS_AT_ONCE),
-        "attribution.direct": direct - graph,
+        "attribution.direct": direct - by_graph,
         "attribution.inherited": given - concurrent,
-        "attribution.graph": graph,
+        "attribution.graph": by_graph,
         "attribution.concurrent": concurrent,
     }
 
@@ -161,16 +190,15 @@ def self_kernel_ns(
     That is what lies in its ranges less what lies in the ranges directly inside them, and what
     they inherit that lies in no range of their domain.
     """
-    around, family = attribution.enclosed, attribution.family
-    parent, kernel_ns = around.nesting.parent, measured.work.kernel_ns
+    parent, kernel_ns = attribution.enclosed.nesting.parent, measured.work.kernel_ns
     inside = measured.calls.direct.sums(running_total(kernel_ns), len(parent))
     nested = np.flatnonzero(parent >= 0)
     total = sums_by(path, inside, count)
     total -= sums_by(path[parent[nested]], inside[nested], count)
-    innermost = None if family is None else around.innermost.get(family.domain)
-    if innermost is not None and measured.calls.inherited:
+    bare = _bare(attribution)
+    if bare is not None and measured.calls.inherited:
         heirs = measured.calls.inherited[0]
         total += Runs(path[heirs.owner], heirs.first, heirs.last).sums(
-            running_total(np.where(innermost < 0, kernel_ns, 0)), count
+            running_total(kernel_ns * measured.stretches.at(bare)), count
         )
     return total

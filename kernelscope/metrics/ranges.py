@@ -174,7 +174,7 @@ def range_instances(
         "parent": np.where(nest.parent < 0, _MISSING, nest.parent),
         "projected_start_ns": np.where(none, _MISSING, projection.first),
         "projected_end_ns": np.where(none, _MISSING, projection.last),
-        "launches": sums_of_ranges(calls, np.ones_like(work.kernels), len(events)),
+        "launches": sums_of_ranges(calls, measured.stretches.lengths(), len(events)),
         "operations": sums_of_ranges(calls, work.operations, len(events)),
         "kernels": sums_of_ranges(calls, work.kernels, len(events)),
         "kernel_ns": sums_of_ranges(calls, work.kernel_ns, len(events)),

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernelscope.metrics.busy_time import busy_by_group, busy_time
+from kernelscope.metrics.call_stretches import stretches
 from kernelscope.metrics.call_work import DeviceEvents
 from kernelscope.metrics.grouping import Key
 from kernelscope.metrics.launching import Launching
@@ -58,9 +59,11 @@ def test_busy_time_agrees_with_a_set_of_nanoseconds(
 ) -> None:
     calls, events, rows = case
     call, start, end = np.array(events, dtype=np.int64).reshape(-1, 3).T
-    busy = busy_time(calls, DeviceEvents(call.astype(np.int32), start, end))
     owner, first, last = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    runs = calls_of_groups(Runs(owner, first, last), (), np.arange(GROUPS), len(calls)).all
+    parts = stretches(calls, [Runs(owner, first, last)])
+    busy = busy_time(calls, DeviceEvents(call.astype(np.int32), start, end), parts)
+    held = parts.of_runs(Runs(owner, first, last))
+    runs = calls_of_groups(held, (), np.arange(GROUPS), len(parts)).all
     expected = []
     for group in range(GROUPS):
         mine = {each for g, low, high in rows if g == group for each in range(low, high)}
