@@ -90,9 +90,10 @@ def median(values: Array) -> float:
 
     (`numpy.median` imports ``numpy.ma``, as `numpy.unique` does.)
     """
-    ordered = np.sort(values)
-    below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    return (float(below) + float(above)) / 2
+    middle = len(values) // 2
+    parted = np.partition(values, middle)
+    above = float(parted[middle])
+    return above if len(values) % 2 else (float(parted[:middle].max()) + above) / 2
 
 
 def quantiles(values: Array, shares: Sequence[float]) -> list[float]:

@@ -35,6 +35,8 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 _MISSING = np.int64(missing_value(np.dtype(np.int64)))
+_HELD = np.int8(-1)
+"""In place of a reason for lying in no range, where a call does lie in one."""
 
 
 def measure(
@@ -246,19 +248,16 @@ def unattributed(
     graph_call, graph_time = _opaque(attribution, window)
     records: list[tuple[str | None, int, int, int, int]] = []
     for where, calls, by_family in _without_range(attribution):
-        reason = np.where(_family_reason(attribution), attribution.inheritance.reason, place)
-        reasons = np.append(reason if by_family else place, REASONS.index("no_launch_row"))
-        outside = np.append(calls, True)
-        out, why = outside[call], reasons[call]
-        counts = np.bincount(why[out & inside], minlength=len(REASONS))
-        totals = sums_by(why[out], time[out], len(REASONS))
-        out, why = outside[graph_call], reasons[graph_call]
-        opaque = sums_by(why[out], graph_time[out], len(REASONS))
-        records += [
-            (where, number, int(counts[number]), int(totals[number]), int(opaque[number]))
-            for number in range(len(REASONS))
-            if counts[number] or totals[number] or opaque[number]
-        ]
+        why = np.where(_family_reason(attribution), attribution.inheritance.reason, place)
+        why = np.where(calls, why if by_family else place, _HELD)
+        of_call = np.append(why, np.int8(REASONS.index("no_launch_row")))
+        of_kernel, of_graph = of_call[call], of_call[graph_call]
+        for number in range(len(REASONS)):
+            mine, graphs = of_kernel == number, of_graph == number
+            count, opaque = np.count_nonzero(mine & inside), graph_time.sum(where=graphs)
+            total = time.sum(where=mine) if mine.any() else 0
+            if count or total or opaque:
+                records.append((where, number, int(count), int(total), int(opaque)))
     records.sort(key=lambda row: (row[0] is not None, row[0] or "", -row[3] - row[4]))
     return Table.make(
         results.UNATTRIBUTED,

@@ -1,28 +1,35 @@
 """A profiler's file → Trace; one module a format.
 
 :func:`read` is the way in. A new format is a module with ``NAME``, ``DESCRIPTION``,
-``recognises(file)`` (cheap, never raises) and ``parse(file)``, and a line in :data:`PARSERS`.
+``recognises(file)`` (cheap, never raises) and ``parse(file)``, and its name in :data:`PARSERS`.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
 
 from kernelscope.errors import DamagedFileError, NotATraceError, TraceFileError
-from kernelscope.parsers import nsys, nvprof, sniff
+from kernelscope.parsers import sniff
 from kernelscope.parsers.btree_pages import Stamp, pending_write
 from kernelscope.parsers.sqlite import SqliteFile
 from kernelscope.parsers.sqlite_log import settled
 from kernelscope.trace import Trace
 
-PARSERS: tuple[ModuleType, ...] = (nsys, nvprof)
-"""Every format that kernelscope reads, in the order in which they are tried."""
+PARSERS = ("nsys", "nvprof")
+"""Every format that kernelscope reads, in the order in which they are tried: modules here."""
+
+
+def parsers() -> Iterator[ModuleType]:
+    """Yield the modules of :data:`PARSERS`, each imported only when those before it gave up."""
+    for name in PARSERS:
+        yield import_module(f"{__name__}.{name}")
 
 
 def read(path: str | PathLike[str]) -> Trace:
@@ -127,7 +134,7 @@ def _changed(path: Path) -> DamagedFileError:
 def _parse_database(path: Path) -> Trace:
     try:
         file = SqliteFile.open(path)
-        for parser in PARSERS:
+        for parser in parsers():
             if parser.recognises(file):
                 trace: Trace = parser.parse(file)
                 return trace
@@ -143,7 +150,7 @@ def _unknown(path: Path, file: SqliteFile) -> NotATraceError:
     shown = ", ".join(tables[:5]) + (", …" if len(tables) > 5 else "")
     if not tables:
         return NotATraceError(f"{path} is an SQLite database without tables.", sniff.EXPORT_AGAIN)
-    known = ", ".join(parser.DESCRIPTION for parser in PARSERS)
+    known = ", ".join(parser.DESCRIPTION for parser in parsers())
     return NotATraceError(
         f"{path} is an SQLite database, but of no profiler that kernelscope knows; its tables: "
         f"{shown}.",
