@@ -35,7 +35,7 @@ from kernelscope.metrics.idle_gaps import LEADING, TRAILING, IdleGaps, by_thread
 from kernelscope.metrics.idle_host import name_host
 from kernelscope.metrics.idle_profiler import flushes, flushing, held_up
 from kernelscope.metrics.idle_results import CAUSE_NAMES, HOST
-from kernelscope.metrics.idle_segments import Segments, cut_by_pieces, in_order, together
+from kernelscope.metrics.idle_segments import Segments, cut_by_pieces, in_order, merged, together
 from kernelscope.metrics.intervals import extended, touches
 from kernelscope.metrics.launching import GRAPH_LAUNCHES
 from kernelscope.metrics.thread_states import Host, Labels, label_code, labelled
@@ -91,17 +91,20 @@ def causes(looked: Looked, gaps: IdleGaps, host: Host) -> Segments:
     """
     trace = looked.trace
     every = _by_call(trace, gaps, host)
-    wait = _own_wait(gaps, host, every)
     rows = flushes(trace.overheads)
     cutting = every.label == _HOST
-    cutting |= wait >= 0
+    cutting |= _own_wait(gaps, host, every) >= 0
     if len(rows):
         cutting |= touches(every.start, every.end, flushing(trace.overheads, rows))
     some, taken = _profilers(gaps, host, every.take(cutting), rows)
     queued = _waited_in_queue(looked, gaps, host, every, taken)
+    del taken
+    every = every.take(~cutting)
     some = _held_up_in_call(host, some, _own_wait(gaps, host, some))
     some = name_host(host, gaps, some, _HOST)
-    done = in_order(together(every.take(~cutting), some) if cutting.any() else every)
+    done = merged(every, some)
+    del every, some  # as large as the pauses
+    done = in_order(done)
     label = done.label.copy()
     far, flying = np.flatnonzero(label == _FAR), np.flatnonzero(label == _IN_CALL)
     label[far] = queued[done.gap[far]]

@@ -17,7 +17,7 @@ from kernelscope.metrics.device_identity import (
     on_device,
 )
 from kernelscope.metrics.grouping import Key, Rows, group
-from kernelscope.metrics.intervals import sorting
+from kernelscope.metrics.intervals import ascending, sorting
 from kernelscope.metrics.launch_times import LaunchTimes
 from kernelscope.metrics.runs import expanded
 from kernelscope.metrics.window import Window
@@ -143,7 +143,7 @@ def column_of(trace: Trace, name: str, activity: Array) -> Int64s:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Occupied:
-    """The activities of one device, as numbers, with starts and ends."""
+    """The activities of one device, as numbers, with starts and ends; by start, then number."""
 
     activity: Int32s
     start: Int64s
@@ -151,7 +151,7 @@ class _Occupied:
 
 
 def _activities(trace: Trace, identity: Identity) -> list[_Occupied]:
-    """Return what occupied each device, in order of activity."""
+    """Return what occupied each device."""
     rows: list[list[tuple[int, Table, Rows]]] = [[] for _ in identity.physical_ids]
     first = 0
     for name in ACTIVITIES:
@@ -186,16 +186,18 @@ def _marked(copies: Table, identity: Identity) -> list[tuple[int, npt.NDArray[np
 
 
 def _occupied(parts: list[tuple[int, Table, Rows]]) -> _Occupied:
-    if len(parts) == 1:
-        return _part(*parts[0])
     pieces = [_part(*part) for part in parts]
-    activity = np.concatenate([each.activity for each in pieces])
-    start = np.concatenate([each.start for each in pieces])
-    end = np.concatenate([each.end for each in pieces])
-    if (activity[1:] > activity[:-1]).all():
-        return _Occupied(activity, start, end)
-    order = sorting(activity)
-    return _Occupied(activity[order], start[order], end[order])
+    activity = _joined([each.activity for each in pieces], np.int32)
+    start = _joined([each.start for each in pieces], np.int64)
+    end = _joined([each.end for each in pieces], np.int64)
+    del pieces  # as large as the trace
+    if not (activity[1:] > activity[:-1]).all():
+        order = sorting(activity)
+        activity, start, end = activity[order], start[order], end[order]
+    if not ascending(start):
+        order = sorting(start)
+        activity, start, end = activity[order], start[order], end[order]
+    return _Occupied(activity, start, end)
 
 
 def _part(first: int, table: Table, rows: Rows) -> _Occupied:
@@ -216,9 +218,6 @@ class _Pauses:
 
 def _of_device(occupied: _Occupied, trace: Trace, within: Window) -> _Pauses:
     activity, start, end = occupied.activity, occupied.start, occupied.end
-    if not (start[1:] >= start[:-1]).all():
-        order = sorting(start)
-        activity, start, end = activity[order], start[order], end[order]
     reach = np.maximum.accumulate(end)
     after = np.flatnonzero(start[1:] > reach[:-1]) + 1
     pauses = [

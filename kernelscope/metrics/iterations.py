@@ -25,7 +25,14 @@ from kernelscope.metrics.iteration_results import (
     SequenceCheck,
 )
 from kernelscope.metrics.kernel_sequence import agrees, repeating_unit
-from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids, launch_times
+from kernelscope.metrics.launch_times import (
+    UNKNOWN,
+    LaunchTimes,
+    called_at,
+    calls_by_process,
+    ids,
+    launch_times,
+)
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
 from kernelscope.metrics.steady import figures
 from kernelscope.metrics.window import Window, covers, whole
@@ -111,7 +118,7 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     if family is None:
         return Iterations(_summary(marked, no_times()), Table.empty(ITERATIONS), marked)
     kept = _in_window(family, window, whole(trace))
-    owners = owners or _owners(family, launches)
+    owners = owners or _owners(trace, family, launches)
     if measured is None or not covers(measured.window, whole(trace)):
         busy, kernels = _activity(trace, family)
     else:
@@ -153,7 +160,7 @@ def _rows(
         "index": np.arange(count, dtype=np.int64),
         "start_ns": family.starts,
         "period_ns": period,
-        "launches": _launches(family, launches),
+        "launches": _launches(trace, family, launches),
         "state": Categorical(marked.state, STATES),
     }
     if marked.from_ranges:
@@ -177,12 +184,16 @@ def _device_columns(
     }
 
 
-def _owners(family: IterationFamily, launches: LaunchTimes) -> tuple[Int32s, Int32s]:
+def _owners(trace: Trace, family: IterationFamily, launches: LaunchTimes) -> tuple[Int32s, Int32s]:
     """Return the iteration that launched each kernel, and each opaque graph; −1 for none."""
-    return (
-        _iteration_at(family, launches.at, launches.process),
-        _iteration_at(family, launches.graph_at, launches.graph_process),
+    of_kernel, of_graph = (
+        _iteration_at(family, called_at(work, rows, launches), ids(work["process_id"]))
+        for work, rows in (
+            (trace.kernels, launches.call_of_kernel),
+            (trace.graphs, launches.call_of_graph),
+        )
     )
+    return of_kernel, of_graph
 
 
 def _iteration_at(family: IterationFamily, at: Int64s, of_process: Int64s) -> Int32s:
@@ -231,8 +242,9 @@ def _inside(pieces: Pieces, family: IterationFamily) -> Int64s:
     return both[len(family.starts) :] - both[: len(family.starts)]
 
 
-def _launches(family: IterationFamily, launches: LaunchTimes) -> Int64s:
-    calls = launches.calls.get(UNKNOWN if family.process_id is None else family.process_id)
+def _launches(trace: Trace, family: IterationFamily, launches: LaunchTimes) -> Int64s:
+    process = UNKNOWN if family.process_id is None else family.process_id
+    calls = calls_by_process(trace, launches).get(process)
     if calls is None:
         return np.zeros(len(family.starts), dtype=np.int64)
     found = np.searchsorted(calls, family.ends) - np.searchsorted(calls, family.starts)

@@ -18,7 +18,7 @@ from kernelscope.metrics.communication_names import is_communication
 from kernelscope.metrics.grouping import begins, group
 from kernelscope.metrics.intervals import sorting, sums_by
 from kernelscope.metrics.iteration_family import IterationFamily
-from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids
+from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, called_at, ids
 from kernelscope.metrics.range_families import device_span
 from kernelscope.trace import Table, Trace, median
 
@@ -359,7 +359,7 @@ def _family(
     trace: Trace, launches: LaunchTimes, rows: npt.NDArray[np.intp], unit: _Unit
 ) -> IterationFamily:
     """Return the units as periods: from the launch of the first kernel to that of the next."""
-    at = launches.at[rows]
+    at = called_at(trace.kernels, launches.call_of_kernel, launches)[rows]
     if bool((np.diff(at[unit.anchors]) <= 0).any()):  # one call launched several units
         at = trace.kernels["start_ns"][rows].astype(np.int64)
     behind = np.append(unit.anchors[1:], min(int(unit.anchors[-1]) + unit.length, len(rows)))

@@ -33,18 +33,8 @@ class LaunchTimes:
     call_of_kernel, call_of_copy, call_of_graph : ndarray of int32
         Row in `api_calls` for each row of ``trace.kernels``, ``trace.copies`` and
         ``trace.graphs``; −1 where no call was recorded.
-    at : ndarray of int64, shape (kernels,)
-        When the call that launched each kernel started; where there is none, the start of the
-        execution stands in for it.
-    process : ndarray of int64, shape (kernels,)
-        The process of each kernel.
-    graph_at, graph_process : ndarray of int64, shape (graphs,)
-        The same of each graph that was traced as one unit.
-    calls : dict of int to ndarray of int64
-        Process → starts of its calls that launched kernels or graphs, sorted; of its executions,
-        where the capture holds none of its calls.
     threads : frozenset of (process, thread)
-        The threads that launched any.
+        The threads that launched kernels or graphs.
     """
 
     api_calls: Table
@@ -52,11 +42,6 @@ class LaunchTimes:
     call_of_kernel: Int32s
     call_of_copy: Int32s
     call_of_graph: Int32s
-    at: Int64s
-    process: Int64s
-    graph_at: Int64s
-    graph_process: Int64s
-    calls: dict[int, Int64s]
     threads: frozenset[tuple[int, int]]
 
 
@@ -68,20 +53,30 @@ def launch_times(trace: Trace) -> LaunchTimes:
         launch_rows(work, calls) for work in (trace.kernels, trace.copies, trace.graphs)
     )
     launched = marked_rows(len(calls), of_kernel, of_graph)
-    callers, threads, starts = (
-        _picked(calls[name], launched) for name in ("process_id", "thread_id", "start_ns")
-    )
-    at, process = _times(trace.kernels, of_kernel, calls), ids(trace.kernels["process_id"])
-    graph_at, graph_process = _times(trace.graphs, of_graph, calls), ids(trace.graphs["process_id"])
+    callers, threads = (_picked(calls[name], launched) for name in ("process_id", "thread_id"))
+    return LaunchTimes(calls, own, of_kernel, of_copy, of_graph, _pairs(callers, threads))
+
+
+def calls_by_process(trace: Trace, launches: LaunchTimes) -> dict[int, Int64s]:
+    """When did each process launch kernels and opaque graphs?
+
+    Returns
+    -------
+    dict of int to ndarray of int64
+        Process → starts of the calls that launched any, sorted; of its executions, where the
+        capture holds none of its calls.
+    """
+    calls = launches.api_calls
+    launched = marked_rows(len(calls), launches.call_of_kernel, launches.call_of_graph)
+    callers, starts = (_picked(calls[name], launched) for name in ("process_id", "start_ns"))
     by_process = _times_by(callers, starts)
-    active = {*distinct(process).tolist(), *distinct(graph_process).tolist()}
-    if any(each not in by_process for each in active):
-        work = np.concatenate([process, graph_process]), np.concatenate([at, graph_at])
-        by_process = _times_by(*work) | by_process
-    return LaunchTimes(
-        calls, own, of_kernel, of_copy, of_graph, at, process, graph_at, graph_process, by_process,
-        _pairs(callers, threads),
-    )  # fmt: skip
+    works = (trace.kernels, launches.call_of_kernel), (trace.graphs, launches.call_of_graph)
+    active = {each for work, _ in works for each in distinct(ids(work["process_id"])).tolist()}
+    if all(each in by_process for each in active):
+        return by_process
+    process = np.concatenate([ids(work["process_id"]) for work, _ in works])
+    at = np.concatenate([called_at(work, rows, launches) for work, rows in works])
+    return _times_by(process, at) | by_process
 
 
 def marked_rows(count: int, *rows: Int32s) -> npt.NDArray[np.bool_]:
@@ -92,9 +87,19 @@ def marked_rows(count: int, *rows: Int32s) -> npt.NDArray[np.bool_]:
     return marked[:-1]
 
 
-def _times(work: Table, rows: Int32s, calls: Table) -> Int64s:
-    """Return when each launch was called; where that is not known, when the work began."""
-    found = rows >= 0
+def called_at(work: Table, rows: Int32s, launches: LaunchTimes) -> Int64s:
+    """When was each of some executions launched? Where that is not known, when did it begin?
+
+    Parameters
+    ----------
+    work : Table
+        Kernels, copies or graphs.
+    rows : ndarray of int32, shape (n,)
+        What `launches` says of them: the rows of their calls.
+    launches : LaunchTimes
+        Of the same trace.
+    """
+    calls, found = launches.api_calls, rows >= 0
     if found.all():
         return np.asarray(calls["start_ns"][rows])
     at = work["start_ns"].copy()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from kernelscope.metrics.grouping import group
 from kernelscope.metrics.intervals import sorting
 from kernelscope.metrics.iteration_family import IterationFamily
-from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, ids
+from kernelscope.metrics.launch_times import UNKNOWN, LaunchTimes, calls_by_process, ids
 from kernelscope.metrics.range_names import FoldedNames
 from kernelscope.trace import Table, Trace, median
 
@@ -112,7 +112,7 @@ def candidates(
     if not len(grouped.first):
         return []
     coverage = _coverage(grouped, period_end, span)
-    regularity = _regularity(grouped, period_end, launches)
+    regularity = _regularity(grouped, period_end, calls_by_process(trace, launches))
     score = coverage * regularity
     best = np.flatnonzero(score >= least_score)
     best = best[np.argsort(-score[best], kind="stable")][:MAX_CANDIDATES]
@@ -238,10 +238,10 @@ def _coverage(grouped: _Grouped, period_end: Int64s, span: tuple[int, int] | Non
     return np.asarray(np.maximum(high - low, 0) / (span[1] - span[0]))
 
 
-def _regularity(grouped: _Grouped, period_end: Int64s, launches: LaunchTimes) -> Float64s:
+def _regularity(grouped: _Grouped, period_end: Int64s, launched: dict[int, Int64s]) -> Float64s:
     """Return 1 − MAD / median of launches per period, the last period left out."""
     result = np.zeros(len(grouped.first))
-    for process, calls in launches.calls.items():
+    for process, calls in launched.items():
         of = np.array([key[0] == process for key in grouped.key], dtype=np.bool_)
         if not bool(of.any()):
             continue
