@@ -132,21 +132,30 @@ def _kernels(
 ) -> dict[str, Any]:
     start, end, rows = _inside(kernels, rows, window)
     talks = communicates[kernels["name"][rows]] if bool(communicates.any()) else None
+    fill = weighted_fill(kernels, rows, end - start, limits_of(described))
     if talks is None or not bool(talks.any()):
         starts, ends = ordered(start), ordered(end)
         compute, communication = merge_ordered(starts, ends), NO_PIECES
     else:
-        starts, begins = ordered_with(start, talks, 2)
-        ends, finishes = ordered_with(end, talks, 2)
-        compute = merge_ordered(starts[begins == 0], ends[finishes == 0])
-        communication = merge_ordered(starts[begins == 1], ends[finishes == 1])
+        starts, begins = _told_apart(start, talks)
+        ends, finishes = _told_apart(end, talks)
+        compute = merge_ordered(starts[~begins], ends[~finishes])
+        communication = merge_ordered(starts[begins], ends[finishes])
     return {
         "starts": starts,
         "ends": ends,
         "compute": compute,
         "communication": communication,
-        "fill": weighted_fill(kernels, rows, end - start, limits_of(described)),
+        "fill": fill,
     }
+
+
+def _told_apart(
+    times: Int64s, talks: npt.NDArray[np.bool_]
+) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+    """Return `times` sorted, and which of them are communication's."""
+    ordered_times, label = ordered_with(times, talks, 2)
+    return ordered_times, label.astype(np.bool_)
 
 
 def _copies(

@@ -122,7 +122,7 @@ def _exclusive(pieces: _Streams, keys: Sequence[Key], identity: Identity, busy: 
     """Return how long each stream was the only busy one of its physical device."""
     devices = np.array([identity.device_of(lane_of(key)) for key in keys], dtype=np.int64)
     exclusive = np.zeros(len(keys), dtype=np.int64)
-    owner = np.repeat(np.arange(len(keys)), np.diff(pieces.bounds))
+    owner = np.repeat(np.arange(len(keys), dtype=np.int32), np.diff(pieces.bounds))
     for device in distinct(devices).tolist():
         members = np.flatnonzero(devices == device)
         if len(members) == 1:

@@ -136,7 +136,8 @@ def idle(explained: IdleTime, window: Window | None = None) -> Table:
     pieces, length = _inside(explained, window)
     device = explained.gaps.device[pieces.gap]
     count = len(explained.labels)
-    code = device.astype(np.int64) * count + pieces.label
+    code = device * np.int32(count)
+    code += pieces.label
     size = count * (int(device.max(initial=-1)) + 1)
     total = sums_by(code, length, size)
     largest = np.zeros(size, dtype=np.int64)
@@ -168,7 +169,7 @@ def _inside(explained: IdleTime, window: Window | None) -> tuple[Segments, Int64
     return pieces, pieces.end - pieces.start
 
 
-def _distinct_gaps(code: Int64s, gap: Int32s, size: int) -> Int64s:
+def _distinct_gaps(code: Int32s, gap: Int32s, size: int) -> Int64s:
     """Return in how many pauses each code occurs; most pauses have but one piece."""
     several = np.zeros(len(gap), dtype=np.bool_)
     np.equal(gap[1:], gap[:-1], out=several[1:])
@@ -298,12 +299,10 @@ def idle_by_iteration(explained: IdleTime, starts: Int64s, ends: Int64s) -> Tabl
     for one, (low, high) in enumerate(pairwise(bounds)):
         each = _in_periods(explained.pieces, slice(low, high), starts, ends)
         parts.append((np.broadcast_to(np.int32(one), each[0].shape), *each))
-    device, iteration, labels, length = (
+    of, number, label, total = (
         np.concatenate(each) for each in zip(*parts[len(parts) > 1 :], strict=True)
     )
-    codes, (number, of, label) = grouped((iteration, device, labels))
-    total = sums_by(codes, length, len(number))
-    order = np.lexsort((-total, of, number))
+    order = np.lexsort((label, -total, of, number))
     order = order[total[order] > 0]
     return Table.make(
         IDLE_BY_ITERATION,
@@ -319,10 +318,10 @@ def idle_by_iteration(explained: IdleTime, starts: Int64s, ends: Int64s) -> Tabl
 def _in_periods(
     pieces: Segments, some: slice, starts: Int64s, ends: Int64s
 ) -> tuple[Int32s, Int32s, Int64s]:
-    """Return (period, label, time in it) of the pieces of one device, which follow one another.
+    """Return (period, label, time in it) of one device, whose pieces follow one another.
 
-    Behind the pieces that begin in each period stand those that began before it and reach into
-    it, at most one a period.
+    A period and label come once, with all time of theirs. Behind the pieces that begin in each
+    period stand those that began before it and reach into it, at most one a period.
     """
     start, end, label = pieces.start[some], pieces.end[some], pieces.label[some]
     if not len(starts) or not len(start):
@@ -335,11 +334,10 @@ def _in_periods(
     length = np.minimum(end[low:], ends[period])
     length -= start[low:]
     np.maximum(length, 0, out=length)  # what begins between two periods
-    return (
-        np.concatenate((period, into.astype(np.int32))),
-        np.concatenate((label[low:], label[place])),
-        np.concatenate((length, np.minimum(end[place], ends[into]) - starts[into])),
-    )
+    period = np.concatenate((period, into.astype(np.int32)))
+    length = np.concatenate((length, np.minimum(end[place], ends[into]) - starts[into]))
+    codes, (number, of) = grouped((period, np.concatenate((label[low:], label[place]))))
+    return number, of, sums_by(codes, length, len(number))
 
 
 def checks(

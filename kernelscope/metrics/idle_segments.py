@@ -64,7 +64,8 @@ def merged(many: Segments, few: Segments) -> Segments:
     much memory again.
     """
     few = _by_pause(few)
-    place = np.searchsorted(many.gap, few.gap, side="right") + np.arange(len(few))
+    place = _places(many, few)
+    place += np.arange(len(few))
     other = np.ones(len(many) + len(few), dtype=np.bool_)
     other[place] = False
     columns = []
@@ -75,6 +76,18 @@ def merged(many: Segments, few: Segments) -> Segments:
     return Segments(*columns)
 
 
+def _places(many: Segments, few: Segments) -> npt.NDArray[np.intp]:
+    """Return how many of `many` stand before each of `few`; a pause has few parts."""
+    before = np.searchsorted(many.gap, few.gap)
+    behind = np.searchsorted(many.gap, few.gap, side="right")
+    asked = np.flatnonzero(before < behind)
+    while len(asked):
+        asked = asked[many.start[before[asked]] < few.start[asked]]
+        before[asked] += 1
+        asked = asked[before[asked] < behind[asked]]
+    return before
+
+
 def in_order(segments: Segments) -> Segments:
     """Return them by pause, then time, those that touch and are called alike as one."""
     segments = _by_pause(segments)
@@ -82,9 +95,11 @@ def in_order(segments: Segments) -> Segments:
     alike = (gap[1:] == gap[:-1]) & (label[1:] == label[:-1])
     if not alike.any():
         return segments
-    first = np.flatnonzero(np.insert(~alike, 0, True))
-    last = np.append(first[1:], len(gap)) - 1
-    return Segments(segments.start[first], segments.end[last], label[first], gap[first])
+    place = np.flatnonzero(np.insert(~alike, 0, True))
+    start, label, gap = segments.start[place], label[place], gap[place]
+    place[:-1] = place[1:] - 1  # from the first of each to the last
+    place[-1] = len(segments) - 1
+    return Segments(start, segments.end[place], label, gap)
 
 
 def _by_pause(segments: Segments) -> Segments:

@@ -164,11 +164,19 @@ def union_by_group(
             count,
         )
         return times[first], times[last], bounds
-    offset = codes.astype(np.int64) * stride - low
-    start, end = merge_ordered(ordered(starts + offset), ordered(ends + offset))
+    offset = codes.astype(np.int64)
+    offset *= stride
+    offset -= low
+    start, end = starts + offset, np.add(ends, offset, out=offset)
+    for times in (start, end):
+        if not ascending(times):
+            times.sort()
+    start, end = merge_ordered(start, end)
     bounds = np.searchsorted(start, np.arange(count + 1, dtype=np.int64) * stride)
     back = np.repeat(np.arange(count, dtype=np.int64) * stride - low, np.diff(bounds))
-    return start - back, end - back, bounds
+    start -= back  # sums of ours, or what was picked from them
+    end -= back
+    return start, end, bounds
 
 
 def covered_by_group(starts: Int64s, ends: Int64s, codes: npt.NDArray[Any], count: int) -> Int64s:
