@@ -88,6 +88,49 @@ def pandas(path: str) -> dict[str, Any]:
     return {"stages": stages, "kernel_ns": int(groups["sum"].sum())}
 
 
+def device_report(path: str) -> dict[str, Any]:
+    """Read a trace, and write what its kernels, copies, calls and devices took as JSON.
+
+    That is what `analyze` was when its cost was first bounded, before it knew of ranges,
+    iterations, launches, idle causes and findings.
+    """
+    import os
+
+    from kernelscope.cli.process import collect_rarely, keep_freed_memory
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does all three
+    collect_rarely()
+    keep_freed_memory()
+    import kernelscope as ks
+    from kernelscope.metrics import device_time
+    from kernelscope.metrics.analysis import METRICS
+    from kernelscope.metrics.device_gaps import gaps
+    from kernelscope.metrics.device_streams import streams
+    from kernelscope.metrics.health import health
+    from kernelscope.metrics.window import whole
+    from kernelscope.report import to_json
+    from kernelscope.report.json_rows import json_rows
+    from kernelscope.report.rows import ordered
+
+    trace = ks.read(path)
+    window = whole(trace)
+    measured = device_time.measure(trace, window)
+    tables = {name: metric(trace, window) for name, metric in METRICS.items()}
+    tables["devices"] = device_time.devices(trace, window, measured=measured)
+    tables["device_processes"] = device_time.device_processes(trace, window, measured=measured)
+    tables["streams"] = streams(trace, window, identity=measured.identity)
+    tables["checks"] = device_time.checks(measured)
+    tables["health"] = health(trace)
+    pauses = gaps(trace, window, measured=measured)
+    text = to_json.render({name: json_rows(ordered(each)) for name, each in tables.items()})
+    return {
+        "stages": {},
+        "kernel_ns": int(tables["kernels"]["total_ns"].sum()),
+        "gaps": len(pauses),
+        "characters": len(text),
+    }
+
+
 def help_modules() -> dict[str, Any]:
     """Print the help of the command line; say whether that imported NumPy."""
     from kernelscope.cli import main
@@ -114,6 +157,7 @@ def main(job: str, *arguments: str) -> None:
         "group-by": lambda path: statement(path, GROUP_BY, 2),
         "summary": lambda path: statement(path, SUMMARY, 2),
         "read": read,
+        "device-report": device_report,
         "pandas": pandas,
         "help-modules": help_modules,
         "make": make,

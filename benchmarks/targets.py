@@ -110,9 +110,9 @@ def _reading(results: Results, kernels: int) -> list[Verdict]:
 
 
 def _whole(results: Results) -> list[Verdict]:
-    found = []
+    found = [_device_report(results)]
     for kind, what, limit, grows, memories in (
-        ("plain", "analyze", 2.5, 12, (0.35, 2.2)),
+        ("plain", "analyze", 4.0, 12, (0.35, 2.2)),
         ("training", "analyze, nested ranges", 4.0, 12, (None, None)),
         ("operators", "analyze, a range a launch", None, None, (None, None)),
     ):
@@ -132,6 +132,14 @@ def _whole(results: Results) -> list[Verdict]:
             title = f"{what}, peak memory, {size}"
             found.append(Verdict(title, "GB", memory, _memory(results, export)))
     return found
+
+
+def _device_report(results: Results) -> Verdict:
+    """Return the bound of what `analyze` was at first: kernels, copies, calls and devices."""
+    million = "plain_1000000"
+    over = ("device_report", million, "cpu_s")
+    ratios = _ratios(results, over, ("sqlite_group_by", million, "statement.cpu_s"))
+    return Verdict("report of kernels and devices / SQLite's GROUP BY, 10⁶", "×", 2.5, ratios)
 
 
 def _memory(results: Results, name: str) -> list[float]:

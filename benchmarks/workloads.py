@@ -82,6 +82,12 @@ WORKLOADS: tuple[Workload, ...] = (
         EVERY,
     ),
     Workload(
+        "device_report",
+        "kernelscope: kernels, copies, calls, devices",
+        lambda p: child("device-report", p),
+        EVERY,
+    ),
+    Workload(
         "analyze",
         "kernelscope analyze --format json",
         lambda p: kernelscope("analyze", "--format", "json", p),
