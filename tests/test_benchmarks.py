@@ -160,12 +160,15 @@ def test_ratios_are_formed_round_by_round() -> None:
         return Series(workload, f"plain_{size}", [], samples)
 
     found = _verdicts(
-        series("analyze", 10**6, 2.0, 3.0, 8.0),
+        series("device_report", 10**6, 2.0, 2.5, 8.0),
+        series("analyze", 10**6, 2.0, 5.0, 12.0),
         series("sqlite_group_by", 10**6, 1.0, 1.0, 2.0),
-        series("analyze", 10**7, 20.0, 33.0),
+        series("analyze", 10**7, 20.0, 55.0),
     )
 
-    assert found["analyze / SQLite's GROUP BY, 10⁶"] == ([2.0, 3.0, 4.0], 3.0, False)
+    report = "report of kernels and devices / SQLite's GROUP BY, 10⁶"
+    assert found[report] == ([2.0, 2.5, 4.0], 2.5, True)
+    assert found["analyze / SQLite's GROUP BY, 10⁶"] == ([2.0, 5.0, 6.0], 5.0, False)
     assert found["analyze, growth from 10⁶ to 10⁷"] == ([10.0, 11.0], 10.5, True)
     assert found["reading / SQLite's sum, 10⁶"] == ([], None, None)
 
