@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.exports import Export
-from benchmarks.measuring import Sample, run, warm
+from benchmarks.measuring import Sample, run, touch, warm
 from benchmarks.workloads import START_UPS, WORKLOADS, NotHereError, Workload
 
 START_UP_ROUNDS = 4
 """Starts are short, and noisy: that many rounds of them in one round of the rest."""
+
+TOUCHED = 3
+"""Before each sample so many times the size of its file is touched: more than it will need."""
 
 LARGE, LARGE_ROUNDS = 5_000_000, 2
 """Exports of more kernels than that take part in so many rounds at most."""
@@ -69,6 +72,7 @@ def measure(
         for series, workload, each in places:
             if each.kernels <= LARGE or number < LARGE_ROUNDS:
                 progress(f"  {each.name}: {workload.title}")
+                touch(TOUCHED * each.bytes)
                 _sample(series, workload, str(folder / each.file), number)
     all_series = [series for series, *_ in starts] + [series for series, *_ in places]
     _agreed(all_series)
