@@ -115,6 +115,8 @@ def outside_range(seen: Seen) -> Found | None:
         return None
     start = rows["start_ns"] + rows["range_ns"]
     outside = start, np.maximum(rows["start_ns"] + rows["period_ns"], start)
+    if total(outside) < LEAST_SHARE * total(seen.basis.periods):
+        return None  # what the pauses shrink by is at most what is spent there
     host = idle_where(seen, lambda cause, _: cause.startswith(HOST) and cause != _FETCHING)
     if nothing([intersection(each, outside) for each in host]):
         return None

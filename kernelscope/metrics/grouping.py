@@ -141,9 +141,9 @@ def _unpacked(
 
 def _number(key: Array) -> tuple[Int32s, Array]:
     """Number the distinct values of one column, in order of value, without sorting its rows."""
-    if not len(key) or key.min() == key.max():
+    low, span = _extent(key)
+    if span == 1:
         return np.broadcast_to(np.int32(0), key.shape), key[:1]
-    low, span = int(key.min()), int(key.max()) - int(key.min()) + 1
     if span < max(_DENSE, 4 * len(key)):
         place = key.astype(np.int64)
         place -= low

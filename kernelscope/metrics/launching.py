@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics.grouping import Key, begins, group
-from kernelscope.metrics.intervals import ordered, sorting
+from kernelscope.metrics.intervals import ascending, latest, sorting
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times, marked_rows
 from kernelscope.metrics.runs import expanded
 from kernelscope.trace import Table, Trace, is_missing
@@ -152,10 +152,15 @@ def calls_open_at(calls: Table, process: int | None, thread: int | None, times: 
 
     Call-chain wrappers count, too: they are the thread's own calls just as well.
     """
-    mine = _is(calls["process_id"], process) & _is(calls["thread_id"], thread)
-    start, end = ordered(calls["start_ns"][mine]), ordered(calls["end_ns"][mine])
-    begun = np.searchsorted(start, times, side="right")
-    return np.asarray(begun > np.searchsorted(end, times, side="right"))
+    mine = np.flatnonzero(_is(calls["process_id"], process) & _is(calls["thread_id"], thread))
+    start, end = calls["start_ns"][mine], calls["end_ns"][mine]
+    if not ascending(start):
+        order = sorting(start)
+        start, end = start[order], end[order]
+    # One is open if any that has begun ends later.
+    reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(end)))
+    place = latest(start, times) if ascending(times) else np.searchsorted(start, times, "right") - 1
+    return np.asarray(reach[place + 1] > times)
 
 
 def _is(column: npt.NDArray[Any], value: int | None) -> Bools:

@@ -85,13 +85,15 @@ class Paths:
         closed nest without end, and whole paths of n of them would take n² characters.
         """
         texts: list[str] = []
+        names = [name.replace(SEPARATOR, _PICTURE) for name in self.names]
         rows = zip(self.parent.tolist(), self.name.tolist(), self.depth.tolist(), strict=True)
         for row, (parent, name, depth) in enumerate(rows):
-            own = self.names[name].replace(SEPARATOR, _PICTURE)
             if depth >= DEEPEST:
                 texts.append(self._end_of(row))
+            elif parent < 0:
+                texts.append(names[name])
             else:
-                texts.append(own if parent < 0 else f"{texts[parent]}{SEPARATOR}{own}")
+                texts.append(f"{texts[parent]}{SEPARATOR}{names[name]}")
         return texts
 
     def column(self) -> Categorical:
