@@ -1,0 +1,255 @@
+"""Which GPU of the catalogue a trace's GPU is, told by its name and by what the trace says of it.
+
+A name alone does not do: one name stands for two boards (an RTX 3080 of 68 and of 70 SMs), a MIG
+instance has the name of the whole GPU, and a driver that does not know a board calls it ``Graphics
+Device``. What is in no catalogue is computed from its compute capability, SMs and clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kernelscope import device as devices
+from kernelscope import device_data
+from kernelscope.device import Device
+from kernelscope.device_limits import SmLimits, sm_limits
+
+TRACE_CLOCK = "maximum clock in the trace"
+CHOSEN_CLOCK = "--clock"
+ASK = "--gpu NAME says which GPU it is (kernelscope devices lists them)"
+
+_MIG = re.compile(r"\s+MIG\s+\d+g\.\d+gb.*$", re.IGNORECASE)
+_CLOSE = 0.03
+"""Clocks and bandwidths this near are one product's: traces round, and so do data sheets."""
+
+_GTX_16 = re.compile(r"\bgtx 16\d\d\b|\bmx ?\d{3}\b|\bt(400|500|550|600|1000|1200)\b")
+_PROFESSIONAL = re.compile(
+    r"quadro|tesla|titan|\brtx a\d|\brtx pro\b|\bada generation\b|\b[abhl]\d{1,3}s?\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a trace's GPU was taken for.
+
+    Attributes
+    ----------
+    device : Device or None
+        The GPU with the trace's own figures where it has some; None where nobody knows.
+    matched_by : str
+        ``name``, ``specs``, ``computed``, ``--gpu``, or ``nothing``.
+    why : str
+        What decided it, and what differs from the catalogue; or what is missing.
+    """
+
+    device: Device | None
+    matched_by: str
+    why: str
+
+
+def match(
+    described: Mapping[str, Any], *, gpu: str | None = None, clock_hz: int | None = None
+) -> Match:
+    """Find what a GPU is.
+
+    Parameters
+    ----------
+    described : mapping
+        A row of the table ``devices``: columns it lacks, and None, are not known.
+    gpu : str, optional
+        What the user says it is.
+    clock_hz : int, optional
+        The clock at which the user wants peaks reckoned.
+
+    Raises
+    ------
+    SelectionError
+        If `gpu` is in no catalogue.
+    """
+    clock = clock_hz or described.get("clock_hz")
+    found = _chosen(described, gpu) if gpu is not None else _found(described, clock)
+    if found.device is None:
+        return found
+    device, doubts = _with_its_own(found.device, described, clock_hz)
+    return replace(found, device=device, why="; ".join([found.why, *doubts]))
+
+
+def limits(described: Mapping[str, Any]) -> SmLimits | None:
+    """Return what a multiprocessor holds, by compute capability, or by name where none is known."""
+    major, minor = described.get("compute_major"), described.get("compute_minor")
+    if major is not None and minor is not None:
+        return sm_limits(major, minor)
+    entry = _candidates(described)[:1]
+    return devices.find_device(entry[0]).limits if entry else None
+
+
+def _chosen(described: Mapping[str, Any], gpu: str) -> Match:
+    device = devices.find_device(gpu)
+    said = described.get("name")
+    theirs = _capability(described)
+    differs = theirs is not None and theirs != device.capability
+    doubt = f", though the trace says compute capability {theirs}" if differs else ""
+    return Match(device, "--gpu", f"--gpu names it; the trace says {said or 'no name'}{doubt}")
+
+
+def _found(described: Mapping[str, Any], clock: int | None) -> Match:
+    name = described.get("name")
+    by_name = _candidates(described)
+    if by_name:
+        best = min(by_name, key=lambda each: _distance(devices.find_device(each), described))
+        device = devices.find_device(best)
+        if _fits_in(device, described):
+            return Match(device, "name", f"by its name, {name}")
+    by_specs = _alike(described)
+    if by_specs:
+        best_ = min(by_specs, key=lambda each: _distance(each, described))
+        return Match(
+            best_, "specs", f"{name or 'a GPU without a name'}: by its SMs, clock and bandwidth"
+        )
+    return _computed(described, clock)
+
+
+def _candidates(described: Mapping[str, Any]) -> list[str]:
+    """Return the names of the GPUs that go by the trace's name, and have its capability."""
+    name = _MIG.sub("", described.get("name") or "")
+    if not device_data.plain(name):
+        return []
+    theirs = _capability(described)
+    found = [entry.name for entry in device_data.named(name)]
+    return [
+        each for each in found if theirs is None or devices.find_device(each).capability == theirs
+    ]
+
+
+def _capability(described: Mapping[str, Any]) -> str | None:
+    major, minor = described.get("compute_major"), described.get("compute_minor")
+    return None if major is None or minor is None else f"{major}.{minor}"
+
+
+def _fits_in(device: Device, described: Mapping[str, Any]) -> bool:
+    """Tell whether the trace's GPU can be a part of `device`: fewer SMs are a MIG instance."""
+    count = described.get("sm_count")
+    return count is None or count <= device.sm_count
+
+
+def _differences(device: Device, described: Mapping[str, Any]) -> list[float]:
+    """Return by how much of itself each of the trace's figures differs."""
+    pairs = (
+        ("sm_count", device.sm_count),
+        ("memory_bytes_per_s", device.memory_bytes_per_s),
+        ("clock_hz", device.boost_hz),
+    )
+    return [abs(described[key] / ours - 1) for key, ours in pairs if described.get(key) and ours]
+
+
+def _distance(device: Device, described: Mapping[str, Any]) -> float:
+    far = sum(_differences(device, described))
+    memory = described.get("memory_bytes")
+    if memory and device.memory_bytes:  # a part of it is set aside; it only tells siblings apart
+        far += abs(memory / device.memory_bytes - 1) / 10
+    return far
+
+
+def _alike(described: Mapping[str, Any]) -> list[Device]:
+    """Return the GPUs that have every figure of the trace's GPU, if all have one kind of tensor."""
+    capability = _capability(described)
+    known = [described.get(key) for key in ("sm_count", "clock_hz", "memory_bytes_per_s")]
+    if capability is None or None in known:
+        return []
+    line = _product_line(described)
+    found = [
+        device
+        for device in devices.devices()
+        if device.capability == capability
+        and device.sm_count == described["sm_count"]
+        and max(_differences(device, described)) <= _CLOSE
+        and described.get("chip") in (None, device.chip)
+        and line in (devices.UNKNOWN, device.tensor)
+    ]
+    return found if len({device.tensor for device in found}) == 1 else []
+
+
+def _product_line(described: Mapping[str, Any]) -> str:
+    """Return what boards of such a name do of their chip's tensor rates."""
+    name = (described.get("name") or "").casefold()
+    if _GTX_16.search(name):
+        return devices.NONE
+    if "geforce" in name:
+        return devices.GEFORCE
+    return devices.FULL if _PROFESSIONAL.search(name) else devices.UNKNOWN
+
+
+def _computed(described: Mapping[str, Any], clock: int | None) -> Match:
+    name = described.get("name") or "a GPU without a name"
+    found = limits(described)
+    count = described.get("sm_count")
+    missing = [
+        what
+        for what, value in (
+            ("compute capability", found), ("number of SMs", count), ("clock", clock),
+        )
+        if not value
+    ]  # fmt: skip
+    if found is None or not count or not clock:
+        capability = _capability(described)
+        lacking = (
+            f"compute capability {capability} is not, either"
+            if found is None and capability is not None
+            else f"the trace does not say its {', '.join(missing)}"
+        )
+        return Match(None, "nothing", f"{name} is not in the catalogue, and {lacking}: {ASK}")
+    device = devices.computed(
+        name,
+        found,
+        count,
+        clock,
+        clock_basis=TRACE_CLOCK,
+        tensor=_product_line(described),
+    )
+    why = f"{name} is not in the catalogue: {device.basis}"
+    if device.tensor == devices.UNKNOWN:
+        why += "; what its tensor cores do depends on the product, and is left out"
+    return Match(device, "computed", why)
+
+
+def _with_its_own(
+    device: Device, described: Mapping[str, Any], clock_hz: int | None
+) -> tuple[Device, list[str]]:
+    """Put what the trace says of its GPU in the place of the catalogue's figures."""
+    doubts = []
+    count, clock = described.get("sm_count"), described.get("clock_hz")
+    whole = device.sm_count
+    if count and count != whole:
+        device = devices.with_sms(device, count)
+        doubts.append(
+            f"{count} of {whole} SMs: a MIG instance, or a part of the GPU"
+            if count < whole
+            else f"{count} SMs, not {whole}"
+        )
+    if clock_hz is not None:
+        device = devices.at(device, clock_hz, CHOSEN_CLOCK)
+    elif clock:
+        own = device.tensor_basis == devices.CATALOGUE_TENSOR
+        slower = own and device.tensor_hz <= clock
+        device = devices.at(
+            device, clock, TRACE_CLOCK, tensor_hz=device.tensor_hz if slower else None
+        )
+    bandwidth = described.get("memory_bytes_per_s")
+    part = bool(count and count < whole) or bool(_MIG.search(described.get("name") or ""))
+    if part:
+        doubts.append("the share of the memory's bandwidth is not recorded")
+    ours = device.memory_bytes_per_s
+    if bandwidth and ours and abs(bandwidth / ours - 1) > _CLOSE:
+        doubts.append(
+            f"the trace says {bandwidth / 1e9:,.0f} GB/s, the catalogue {ours / 1e9:,.0f}"
+        )
+    return replace(
+        device,
+        memory_bytes=described.get("memory_bytes") or device.memory_bytes,
+        memory_bytes_per_s=None if part else bandwidth or ours,
+        l2_bytes=described.get("l2_bytes") or device.l2_bytes,
+        l2_bytes_per_s=None if part else device.l2_bytes_per_s,
+    ), doubts
