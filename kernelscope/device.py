@@ -242,7 +242,7 @@ def computed(  # noqa: PLR0913 - what a GPU's peaks are made of
         basis=f"computed from compute capability {capability}, {sm_count} SMs and the "
         f"{clock_basis}",
     )  # fmt: skip
-    return replace(device, peaks=_peaks(device, "C"))
+    return replace(device, peaks=_peaks(device))
 
 
 def at(device: Device, clock_hz: int, basis: str, *, tensor_hz: int | None = None) -> Device:
@@ -322,33 +322,48 @@ def _with_published(
     )
 
 
-def _peaks(device: Device, at_best: str = "A") -> tuple[Peak, ...]:
+def _peaks(device: Device) -> tuple[Peak, ...]:
     raw = device_data.general()["capability"][device.capability]
     rates = device_data.figures(raw) | {
         key: figure for key, figure in device.figures.items() if key.endswith("_lanes")
     }
-    clocks = [
-        device.figures[key].confidence
-        for key in ("sm_count", "boost_mhz")
-        if key in device.figures and device.boost_basis == CATALOGUE_BOOST
-    ]
-    base = (device.boost_hz, device.boost_basis)
+    doubts = _confidences(device, {"sm_count": True, "boost_mhz": device.boost_basis})
+    clock = (device.boost_hz, device.boost_basis)
     found = [
-        _peak(device, name, instruction, 2, rates[f"{name}_lanes"], base, [*clocks, at_best])
+        _peak(device, (name, instruction), 2, rates[f"{name}_lanes"], clock, doubts)
         for name, instruction in _LANES
         if f"{name}_lanes" in rates
     ]
-    own = device.figures.get("tensor_mhz")
-    if own is not None and device.tensor_basis == CATALOGUE_TENSOR:
-        clocks.append(own.confidence)
-    base = (device.tensor_hz, device.tensor_basis)
+    doubts = _confidences(
+        device,
+        {"sm_count": True, "boost_mhz": device.tensor_basis, "tensor_mhz": device.tensor_basis},
+    )
+    if device.basis != "catalogue":
+        doubts.append("C")  # a product may do less than its chip
+    clock = (device.tensor_hz, device.tensor_basis)
     for key, rate in _tensor_rates(raw, device.tensor).items():
-        kind = key.partition("_")[0]
-        mma = _MMA_PREFIX.get(device.limits.compute_major, "") if kind != "fp64" else ""
-        name = _MMA[kind]
-        instruction = f"{name[0]}G{name[1:]}" if mma == "G" else f"{mma}{name}"
-        found.append(_peak(device, f"tensor_{key}", instruction, 1, rate, base, [*clocks, at_best]))
+        instruction = _mma(key.partition("_")[0], device.limits.compute_major)
+        found.append(_peak(device, (f"tensor_{key}", instruction), 1, rate, clock, doubts))
     return tuple(found)
+
+
+_CLOCKS = {"boost_mhz": CATALOGUE_BOOST, "tensor_mhz": CATALOGUE_TENSOR}
+
+
+def _confidences(device: Device, used: Mapping[str, object]) -> list[str]:
+    """Return the confidence of what a peak is made of; what the trace says is beyond doubt."""
+    return [
+        device.figures[key].confidence
+        for key, basis in used.items()
+        if key in device.figures and _CLOCKS.get(key, basis) == basis
+    ]
+
+
+def _mma(kind: str, major: int) -> str:
+    name, prefix = _MMA[kind], _MMA_PREFIX.get(major, "")
+    if kind == "fp64" or not prefix:
+        return name
+    return f"{name[0]}G{name[1:]}" if prefix == "G" else f"{prefix}{name}"
 
 
 def _tensor_rates(raw: Mapping[str, Mapping[str, object]], tensor: str) -> dict[str, Figure]:
@@ -365,8 +380,7 @@ def _tensor_rates(raw: Mapping[str, Mapping[str, object]], tensor: str) -> dict[
 
 def _peak(  # noqa: PLR0913, PLR0917 - a peak is made of that much
     device: Device,
-    key: str,
-    instruction: str,
+    which: tuple[str, str],
     factor: int,
     rate: Figure,
     clock: tuple[int, str],
@@ -375,13 +389,13 @@ def _peak(  # noqa: PLR0913, PLR0917 - a peak is made of that much
     per_clock = rate.value * factor
     hz, basis = clock
     return Peak(
-        key,
-        instruction,
-        "OP/s" if "_int" in key else "FLOP/s",
-        float(per_clock) * device.sm_count * hz,
-        per_clock,
-        hz,
-        basis,
-        max(rate.confidence, *doubts),
-        rate.sources,
+        key=which[0],
+        instruction=which[1],
+        unit="OP/s" if "_int" in which[0] else "FLOP/s",
+        per_s=float(per_clock) * device.sm_count * hz,
+        per_clock=per_clock,
+        clock_hz=hz,
+        clock_basis=basis,
+        confidence=max(rate.confidence, *doubts, "A"),
+        sources=rate.sources,
     )

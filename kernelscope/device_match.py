@@ -42,12 +42,15 @@ class Match:
     matched_by : str
         ``name``, ``specs``, ``computed``, ``--gpu``, or ``nothing``.
     why : str
-        What decided it, and what differs from the catalogue; or what is missing.
+        What decided it; or what is missing.
+    doubts : tuple of str
+        What differs from the catalogue, or is not known.
     """
 
     device: Device | None
     matched_by: str
     why: str
+    doubts: tuple[str, ...] = ()
 
 
 def match(
@@ -74,7 +77,7 @@ def match(
     if found.device is None:
         return found
     device, doubts = _with_its_own(found.device, described, clock_hz)
-    return replace(found, device=device, why="; ".join([found.why, *doubts]))
+    return replace(found, device=device, doubts=(*found.doubts, *doubts))
 
 
 def limits(described: Mapping[str, Any]) -> SmLimits | None:
@@ -88,11 +91,14 @@ def limits(described: Mapping[str, Any]) -> SmLimits | None:
 
 def _chosen(described: Mapping[str, Any], gpu: str) -> Match:
     device = devices.find_device(gpu)
+    doubts = []
     said = described.get("name")
+    if said and device_data.plain(said) not in map(device_data.plain, (device.name, *device.also)):
+        doubts.append(f"the trace says {said}")
     theirs = _capability(described)
-    differs = theirs is not None and theirs != device.capability
-    doubt = f", though the trace says compute capability {theirs}" if differs else ""
-    return Match(device, "--gpu", f"--gpu names it; the trace says {said or 'no name'}{doubt}")
+    if theirs is not None and theirs != device.capability:
+        doubts.append(f"the trace says compute capability {theirs}, not {device.capability}")
+    return Match(device, "--gpu", f"--gpu names it: {gpu}", tuple(doubts))
 
 
 def _found(described: Mapping[str, Any], clock: int | None) -> Match:
@@ -209,10 +215,13 @@ def _computed(described: Mapping[str, Any], clock: int | None) -> Match:
         clock_basis=TRACE_CLOCK,
         tensor=_product_line(described),
     )
-    why = f"{name} is not in the catalogue: {device.basis}"
-    if device.tensor == devices.UNKNOWN:
-        why += "; what its tensor cores do depends on the product, and is left out"
-    return Match(device, "computed", why)
+    untold = ("what its tensor cores do depends on the product, and is left out",)
+    return Match(
+        device,
+        "computed",
+        f"{name} is not in the catalogue: {device.basis}",
+        untold if device.tensor == devices.UNKNOWN else (),
+    )
 
 
 def _with_its_own(
