@@ -14,7 +14,7 @@ from kernelscope.cli.output import destination
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kernelscope.device_match import Match
+    from kernelscope.device.matching import Match
 
 Row = dict[str, Any]
 
@@ -112,7 +112,7 @@ def _of_trace(  # noqa: PLR0913, PLR0917 - what the command was asked for
     top: int,
 ) -> None:
     from kernelscope.cli.progress import progress  # noqa: PLC0415 - not for --help
-    from kernelscope.device_match import match  # noqa: PLC0415
+    from kernelscope.device.matching import match  # noqa: PLC0415
     from kernelscope.report import devices as report  # noqa: PLC0415
 
     if gpu is not None:

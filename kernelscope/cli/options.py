@@ -156,9 +156,9 @@ def samples(command: Command) -> Command:
 
 def known_gpus(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
     """Return the GPUs of the catalogue whose names begin so."""
-    from kernelscope import device_data  # noqa: PLC0415 - for the shell only
+    from kernelscope.device import catalogue  # noqa: PLC0415 - for the shell only
 
-    names = [entry.name for entry in device_data.entries()]
+    names = [entry.name for entry in catalogue.entries()]
     return [name for name in names if name.casefold().startswith(incomplete.casefold())]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelscope.device_match import Match, match
+from kernelscope.device.matching import Match, match
 from kernelscope.metrics.device_identity import Identity, identify, integers, texts
 from kernelscope.metrics.health import Finding
 from kernelscope.metrics.peak_results import PEAKS

@@ -70,7 +70,7 @@ def _undescribed(trace: Trace, rows: list[dict[str, Any]]) -> Iterator[dict[str,
 
 def _complete(row: dict[str, Any], gpu: str | None) -> Iterator[str]:
     """Put into `row` what it lacks; yield what it was taken for, if that is known."""
-    from kernelscope.device_match import limits, match  # noqa: PLC0415 - few traces lack them
+    from kernelscope.device.matching import limits, match  # noqa: PLC0415 - few traces lack them
 
     device = match(row, gpu=gpu).device
     found = device.limits if device is not None else limits(row)

@@ -22,7 +22,7 @@ PEAKS = TableSchema(
         text("clock_basis", "which clock that is", optional=True),
         text(
             "confidence",
-            "A two or more independent sources agree, B one that fits, C uncertain",
+            "A several sources agree, or the device says so; B one that fits; C uncertain",
             optional=True,
         ),
         text("gpu", "what the trace's GPU was taken for"),

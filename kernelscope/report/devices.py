@@ -11,7 +11,7 @@ from rich.text import Text
 
 from kernelscope import units
 from kernelscope.device import Device, Peak
-from kernelscope.device_match import Match
+from kernelscope.device.matching import Match
 from kernelscope.metrics.device_identity import integers, texts
 from kernelscope.report.document import SCHEMA_VERSION, Row
 from kernelscope.report.layout import (
@@ -58,7 +58,7 @@ PEAKS_OF_ONE = TableSchema(
         integer("per_clock", "count", "of one multiprocessor, per clock"),
         integer("clock_hz", "Hz", "the clock that it is reckoned at"),
         text("clock_basis", "which clock that is"),
-        text("confidence", "A several sources agree, B one that fits, C uncertain"),
+        text("confidence", "A several sources agree, or the device says so; B one that fits; C uncertain"),
         real("published_per_s", "see unit", "what is published for the product"),
         text("differs", "why that is another figure, by more than 1 %", optional=True),
         text("sources", "where the rate per clock is from"),
@@ -80,7 +80,7 @@ _FIGURES: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-_TRUST = "Trust: A several sources agree, B one that fits, C uncertain."
+_TRUST = "Trust: A several sources agree, or the device says so; B one that fits; C uncertain."
 
 
 def listed(devices: Sequence[Device]) -> list[Device]:

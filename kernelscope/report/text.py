@@ -34,6 +34,7 @@ _SECTIONS = (
     text_steps.iterations,
     text_steps.ranges,
     text_lists.kernels,
+    text_lists.launch_shapes,
     text_copies.copies,
     text_communication.communication,
     text_lists.api_calls,

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kernelscope import device as devices
-from kernelscope import device_data
-from kernelscope.device import Device
-from kernelscope.device_limits import SmLimits, sm_limits
+from kernelscope.device import catalogue, gpus
+from kernelscope.device.gpus import Device
+from kernelscope.device.limits import SmLimits, sm_limits
 
 TRACE_CLOCK = "maximum clock in the trace"
 CHOSEN_CLOCK = "--clock"
@@ -26,9 +25,9 @@ _CLOSE = 0.03
 """Clocks and bandwidths this near are one product's: traces round, and so do data sheets."""
 
 _GTX_16 = re.compile(r"\bgtx 16\d\d\b|\bmx ?\d{3}\b|\bt(400|500|550|600|1000|1200)\b")
-_PROFESSIONAL = re.compile(
-    r"quadro|tesla|titan|\brtx a\d|\brtx pro\b|\bada generation\b|\b[abhl]\d{1,3}s?\b"
-)
+_PROFESSIONAL = re.compile(r"quadro|tesla|titan|\brtx a\d|\brtx pro\b|\bada generation\b")
+_SOLD_LIMITED = ("9.0", "10.0", "10.3")
+"""Of these chips there are boards whose tensor cores are limited, and names that nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +85,14 @@ def limits(described: Mapping[str, Any]) -> SmLimits | None:
     if major is not None and minor is not None:
         return sm_limits(major, minor)
     entry = _candidates(described)[:1]
-    return devices.find_device(entry[0]).limits if entry else None
+    return gpus.find_device(entry[0]).limits if entry else None
 
 
 def _chosen(described: Mapping[str, Any], gpu: str) -> Match:
-    device = devices.find_device(gpu)
+    device = gpus.find_device(gpu)
     doubts = []
     said = described.get("name")
-    if said and device_data.plain(said) not in map(device_data.plain, (device.name, *device.also)):
+    if said and catalogue.plain(said) not in map(catalogue.plain, (device.name, *device.also)):
         doubts.append(f"the trace says {said}")
     theirs = _capability(described)
     if theirs is not None and theirs != device.capability:
@@ -105,8 +104,8 @@ def _found(described: Mapping[str, Any], clock: int | None) -> Match:
     name = described.get("name")
     by_name = _candidates(described)
     if by_name:
-        best = min(by_name, key=lambda each: _distance(devices.find_device(each), described))
-        device = devices.find_device(best)
+        best = min(by_name, key=lambda each: _distance(gpus.find_device(each), described))
+        device = gpus.find_device(best)
         if _fits_in(device, described):
             return Match(device, "name", f"by its name, {name}")
     by_specs = _alike(described)
@@ -121,13 +120,11 @@ def _found(described: Mapping[str, Any], clock: int | None) -> Match:
 def _candidates(described: Mapping[str, Any]) -> list[str]:
     """Return the names of the GPUs that go by the trace's name, and have its capability."""
     name = _MIG.sub("", described.get("name") or "")
-    if not device_data.plain(name):
+    if not catalogue.plain(name):
         return []
     theirs = _capability(described)
-    found = [entry.name for entry in device_data.named(name)]
-    return [
-        each for each in found if theirs is None or devices.find_device(each).capability == theirs
-    ]
+    found = [entry.name for entry in catalogue.named(name)]
+    return [each for each in found if theirs is None or gpus.find_device(each).capability == theirs]
 
 
 def _capability(described: Mapping[str, Any]) -> str | None:
@@ -168,12 +165,12 @@ def _alike(described: Mapping[str, Any]) -> list[Device]:
     line = _product_line(described)
     found = [
         device
-        for device in devices.devices()
+        for device in gpus.devices()
         if device.capability == capability
         and device.sm_count == described["sm_count"]
         and max(_differences(device, described)) <= _CLOSE
         and described.get("chip") in (None, device.chip)
-        and line in (devices.UNKNOWN, device.tensor)
+        and line in (gpus.UNKNOWN, device.tensor)
     ]
     return found if len({device.tensor for device in found}) == 1 else []
 
@@ -182,10 +179,12 @@ def _product_line(described: Mapping[str, Any]) -> str:
     """Return what boards of such a name do of their chip's tensor rates."""
     name = (described.get("name") or "").casefold()
     if _GTX_16.search(name):
-        return devices.NONE
+        return gpus.NONE
     if "geforce" in name:
-        return devices.GEFORCE
-    return devices.FULL if _PROFESSIONAL.search(name) else devices.UNKNOWN
+        return gpus.GEFORCE
+    if _capability(described) in _SOLD_LIMITED or not _PROFESSIONAL.search(name):
+        return gpus.UNKNOWN
+    return gpus.FULL
 
 
 def _computed(described: Mapping[str, Any], clock: int | None) -> Match:
@@ -207,20 +206,17 @@ def _computed(described: Mapping[str, Any], clock: int | None) -> Match:
             else f"the trace does not say its {', '.join(missing)}"
         )
         return Match(None, "nothing", f"{name} is not in the catalogue, and {lacking}: {ASK}")
-    device = devices.computed(
-        name,
-        found,
-        count,
-        clock,
-        clock_basis=TRACE_CLOCK,
-        tensor=_product_line(described),
-    )
+    capability = f"{found.compute_major}.{found.compute_minor}"
+    line = _product_line(described)
+    if line == gpus.UNKNOWN and not gpus.varies(capability) and capability not in _SOLD_LIMITED:
+        line = gpus.FULL
+    device = gpus.computed(name, found, count, clock, clock_basis=TRACE_CLOCK, tensor=line)
     untold = ("what its tensor cores do depends on the product, and is left out",)
     return Match(
         device,
         "computed",
         f"{name} is not in the catalogue: {device.basis}",
-        untold if device.tensor == devices.UNKNOWN else (),
+        untold if device.tensor == gpus.UNKNOWN else (),
     )
 
 
@@ -232,20 +228,18 @@ def _with_its_own(
     count, clock = described.get("sm_count"), described.get("clock_hz")
     whole = device.sm_count
     if count and count != whole:
-        device = devices.with_sms(device, count)
+        device = gpus.with_sms(device, count)
         doubts.append(
             f"{count} of {whole} SMs: a MIG instance, or a part of the GPU"
             if count < whole
             else f"{count} SMs, not {whole}"
         )
     if clock_hz is not None:
-        device = devices.at(device, clock_hz, CHOSEN_CLOCK)
+        device = gpus.at(device, clock_hz, CHOSEN_CLOCK)
     elif clock:
-        own = device.tensor_basis == devices.CATALOGUE_TENSOR
+        own = device.tensor_basis == gpus.CATALOGUE_TENSOR
         slower = own and device.tensor_hz <= clock
-        device = devices.at(
-            device, clock, TRACE_CLOCK, tensor_hz=device.tensor_hz if slower else None
-        )
+        device = gpus.at(device, clock, TRACE_CLOCK, tensor_hz=device.tensor_hz if slower else None)
     bandwidth = described.get("memory_bytes_per_s")
     part = bool(count and count < whole) or bool(_MIG.search(described.get("name") or ""))
     if part:

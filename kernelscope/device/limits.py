@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
-from kernelscope import device_data
-from kernelscope.device_data import Figure
+from kernelscope.device import catalogue
+from kernelscope.device.catalogue import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class SmLimits:
 @cache
 def sm_limits(major: int, minor: int) -> SmLimits | None:
     """Return what a multiprocessor of a compute capability holds; None where that is not known."""
-    raw = device_data.general()["capability"].get(f"{major}.{minor}")
+    raw = catalogue.general()["capability"].get(f"{major}.{minor}")
     if raw is None:
         return None
-    found = device_data.figures(raw)
+    found = catalogue.figures(raw)
     return SmLimits(
         compute_major=major,
         compute_minor=minor,

@@ -28,7 +28,8 @@ class Figure:
     value : Any
         A number, a text, or a tuple of numbers.
     confidence : str
-        A: two or more independent sources agree; B: one that fits the other figures; C: uncertain.
+        A: two or more independent sources agree, or the device itself says so; B: one that fits
+        the other figures; C: uncertain.
     sources : tuple of str
         Where it is from, in words.
     """
@@ -66,7 +67,7 @@ class Entry:
 def _parts() -> tuple[str, ...]:
     import pkgutil  # noqa: PLC0415 - not for --help; importlib.resources costs ten times as much
 
-    data = pkgutil.get_data("kernelscope", "devices.toml")
+    data = pkgutil.get_data("kernelscope.device", "devices.toml")
     if data is None:
         raise FileNotFoundError("devices.toml is missing from the installed package")
     return tuple(data.decode("utf-8").split(_ENTRY))

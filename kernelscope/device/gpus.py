@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from kernelscope import device_data
-from kernelscope.device_data import Entry, Figure
-from kernelscope.device_limits import SmLimits, sm_limits
+from kernelscope.device import catalogue
+from kernelscope.device.catalogue import Entry, Figure
+from kernelscope.device.limits import SmLimits, sm_limits
 from kernelscope.errors import SelectionError, nearest
 
 CATALOGUE_BOOST = "boost clock of the catalogue"
@@ -58,7 +58,7 @@ class Peak:
     clock_basis : str
         Which clock that is.
     confidence : str
-        The lowest of what it is made of; see :class:`kernelscope.device_data.Figure`.
+        The lowest of what it is made of; see :class:`kernelscope.device.catalogue.Figure`.
     sources : tuple of str
         Where the rate per clock is from.
     published_per_s : float or None
@@ -175,7 +175,7 @@ class Device:
 
 def devices() -> tuple[Device, ...]:
     """Return every GPU of the catalogue, in its order: nearly by age."""
-    return tuple(_of_entry(entry) for entry in device_data.entries())
+    return tuple(_of_entry(entry) for entry in catalogue.entries())
 
 
 def find_device(name: str, *, clock_hz: int | None = None) -> Device:
@@ -193,9 +193,9 @@ def find_device(name: str, *, clock_hz: int | None = None) -> Device:
     SelectionError
         If there is none; the hint names the nearest.
     """
-    entry = next(device_data.named(name), None)
+    entry = next(catalogue.named(name), None)
     if entry is None:
-        names = [each for one in device_data.entries() for each in one.names]
+        names = [each for one in catalogue.entries() for each in one.names]
         raise SelectionError(
             f"There is no GPU {name!r} in the catalogue.",
             f"{nearest(name, names)} kernelscope devices lists all.",
@@ -228,12 +228,10 @@ def computed(  # noqa: PLR0913 - what a GPU's peaks are made of
     clock_basis : str
         Which clock that is.
     tensor : str
-        As in :class:`Device`. What is not known of a capability whose boards differ stays out.
+        As in :class:`Device`.
     """
     capability = f"{limits.compute_major}.{limits.compute_minor}"
-    raw = device_data.general()["capability"][capability]
-    if tensor == UNKNOWN and "tensor_geforce" not in raw:
-        tensor = FULL
+    raw = catalogue.general()["capability"][capability]
     device = Device(
         name, (), None, raw["architecture"], sm_count,
         clock_hz, clock_basis, clock_hz, clock_basis,
@@ -243,6 +241,11 @@ def computed(  # noqa: PLR0913 - what a GPU's peaks are made of
         f"{clock_basis}",
     )  # fmt: skip
     return replace(device, peaks=_peaks(device))
+
+
+def varies(capability: str) -> bool:
+    """Tell whether GeForce boards of a compute capability do less than others with tensor cores."""
+    return "tensor_geforce" in catalogue.general()["capability"][capability]
 
 
 def at(device: Device, clock_hz: int, basis: str, *, tensor_hz: int | None = None) -> Device:
@@ -280,8 +283,8 @@ def with_sms(device: Device, sm_count: int) -> Device:
 
 @cache
 def _of_entry(entry: Entry) -> Device:
-    raw = device_data.parsed(entry)
-    found = device_data.figures(raw)
+    raw = catalogue.parsed(entry)
+    found = catalogue.figures(raw)
     major, minor = map(int, raw["capability"].split("."))
     limits = sm_limits(major, minor)
     if limits is None:
@@ -292,7 +295,7 @@ def _of_entry(entry: Entry) -> Device:
     per_clock = found.get("l2_bytes_per_clock")
     device = Device(
         entry.name, entry.also, raw["chip"],
-        device_data.general()["capability"][raw["capability"]]["architecture"],
+        catalogue.general()["capability"][raw["capability"]]["architecture"],
         found["sm_count"].value,
         boost, CATALOGUE_BOOST,
         round(found["tensor_mhz"].value * _MHZ) if own_clock else boost,
@@ -308,7 +311,7 @@ def _of_entry(entry: Entry) -> Device:
 def _with_published(
     peaks: tuple[Peak, ...], raw: Mapping[str, Mapping[str, object]]
 ) -> tuple[Peak, ...]:
-    published = device_data.figures(raw.get("published", {}))
+    published = catalogue.figures(raw.get("published", {}))
     reasons = raw.get("differs", {})
     return tuple(
         replace(
@@ -323,8 +326,8 @@ def _with_published(
 
 
 def _peaks(device: Device) -> tuple[Peak, ...]:
-    raw = device_data.general()["capability"][device.capability]
-    rates = device_data.figures(raw) | {
+    raw = catalogue.general()["capability"][device.capability]
+    rates = catalogue.figures(raw) | {
         key: figure for key, figure in device.figures.items() if key.endswith("_lanes")
     }
     doubts = _confidences(device, {"sm_count": True, "boost_mhz": device.boost_basis})
@@ -370,9 +373,9 @@ def _tensor_rates(raw: Mapping[str, Mapping[str, object]], tensor: str) -> dict[
     """Return FLOP per clock and multiprocessor by input and accumulate type."""
     if tensor in (NONE, UNKNOWN):
         return {}
-    rates = device_data.figures(raw.get("tensor", {}))
+    rates = catalogue.figures(raw.get("tensor", {}))
     if tensor == GEFORCE:
-        rates |= device_data.figures(raw.get("tensor_geforce", {}))
+        rates |= catalogue.figures(raw.get("tensor_geforce", {}))
     if tensor == HALF:
         rates = {key: replace(rate, value=rate.value // 2) for key, rate in rates.items()}
     return rates
