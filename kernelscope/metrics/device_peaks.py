@@ -23,8 +23,22 @@ def peaks(
     *,
     gpu: str | None = None,
     clock_hz: int | None = None,
-) -> tuple[Table, list[Finding]]:
+) -> Table:
     """What can each GPU do at most?
+
+    As :func:`find_peaks`, without what it found doubtful.
+    """
+    return find_peaks(trace, identity, gpu=gpu, clock_hz=clock_hz)[0]
+
+
+def find_peaks(
+    trace: Trace,
+    identity: Identity | None = None,
+    *,
+    gpu: str | None = None,
+    clock_hz: int | None = None,
+) -> tuple[Table, list[Finding]]:
+    """Find what each GPU can do at most, and what is doubtful of that.
 
     Parameters
     ----------

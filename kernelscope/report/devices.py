@@ -58,7 +58,10 @@ PEAKS_OF_ONE = TableSchema(
         integer("per_clock", "count", "of one multiprocessor, per clock"),
         integer("clock_hz", "Hz", "the clock that it is reckoned at"),
         text("clock_basis", "which clock that is"),
-        text("confidence", "A several sources agree, or the device says so; B one that fits; C uncertain"),
+        text(
+            "confidence",
+            "A several sources agree, or the device says so; B one that fits; C uncertain",
+        ),
         real("published_per_s", "see unit", "what is published for the product"),
         text("differs", "why that is another figure, by more than 1 %", optional=True),
         text("sources", "where the rate per clock is from"),
