@@ -55,7 +55,7 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     """  # noqa: D301 - click wants the control character
     if name is not None and file is not None:
         raise click.UsageError(
-            "NAME and --trace go apart: --gpu NAME says what a trace's GPUs are."
+            "NAME and --trace do not go together: --gpu NAME says what its GPUs are."
         )
     if file is None and gpu is not None:
         raise click.UsageError("--gpu goes with --trace; kernelscope devices NAME shows one GPU.")
