@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 _ENTRY = "\n[[gpu]]\n"
+_CAPABILITY = '\n[capability."'
 _NAMES = re.compile(r'name = (?P<name>"[^\n]*")\nalso = (?P<also>\[[^\n]*\])\n')
 _DROPPED = frozenset({"nvidia", "geforce", "tesla"})
 _WORD = re.compile(r"[a-z0-9.]+")
@@ -74,9 +75,26 @@ def _parts() -> tuple[str, ...]:
 
 
 @cache
-def general() -> Mapping[str, Any]:
-    """Return what is not of one GPU: ``source`` and ``capability``."""
-    return _parsed(_parts()[0])
+def sources() -> Mapping[str, str]:
+    """Return the sources in words, by the keys that figures name them with."""
+    return dict(_parsed(_parts()[0].partition(_CAPABILITY)[0])["source"])
+
+
+@cache
+def capability_texts() -> Mapping[str, str]:
+    """Return what is said of each compute capability, in TOML: its table and those inside."""
+    found: dict[str, str] = {}
+    for part in _parts()[0].split(_CAPABILITY)[1:]:
+        name = part.partition('"')[0]
+        found[name] = found.get(name, "") + _CAPABILITY + part
+    return found
+
+
+@cache
+def capability(name: str) -> Mapping[str, Any] | None:
+    """Return what is known of a compute capability, such as ``8.6``; None where nothing is."""
+    text = capability_texts().get(name)
+    return None if text is None else _parsed(text)["capability"][name]
 
 
 @cache
@@ -108,7 +126,7 @@ def _parsed(text: str) -> dict[str, Any]:
 def figure(raw: list[Any]) -> Figure:
     """Return ``[value, confidence, sources]`` of the TOML with its sources in words."""
     value, confidence, keys = raw
-    named = general()["source"]
+    named = sources()
     shown = tuple(value) if isinstance(value, list) else value
     return Figure(shown, confidence, tuple(named[key] for key in keys.split()))
 
@@ -130,11 +148,18 @@ def plain(name: str) -> str:
     return "".join(word for word in _WORD.findall(name.casefold()) if word not in _DROPPED)
 
 
-def named(name: str) -> Iterator[Entry]:
-    """Yield the GPUs that go by `name`: those whose own name it is first."""
-    wanted = plain(name)
-    own = [entry for entry in entries() if plain(entry.name) == wanted]
-    yield from own
+@cache
+def _by_name() -> Mapping[str, tuple[Entry, ...]]:
+    """Return the GPUs of each name; of several, those whose own name it is first."""
+    found: dict[str, dict[Entry, None]] = {}
     for entry in entries():
-        if entry not in own and wanted in map(plain, entry.also):
-            yield entry
+        found.setdefault(plain(entry.name), {})[entry] = None
+    for entry in entries():
+        for name in entry.also:
+            found.setdefault(plain(name), {})[entry] = None
+    return {name: tuple(each) for name, each in found.items()}
+
+
+def named(name: str) -> tuple[Entry, ...]:
+    """Return the GPUs that go by `name`: those whose own name it is first."""
+    return _by_name().get(plain(name), ())

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 from kernelscope.device import catalogue
 from kernelscope.device.catalogue import Entry, Figure
@@ -175,7 +176,7 @@ class Device:
 
 def devices() -> tuple[Device, ...]:
     """Return every GPU of the catalogue, in its order: nearly by age."""
-    return tuple(_of_entry(entry) for entry in catalogue.entries())
+    return tuple(of_entry(entry) for entry in catalogue.entries())
 
 
 def find_device(name: str, *, clock_hz: int | None = None) -> Device:
@@ -193,14 +194,14 @@ def find_device(name: str, *, clock_hz: int | None = None) -> Device:
     SelectionError
         If there is none; the hint names the nearest.
     """
-    entry = next(catalogue.named(name), None)
+    entry = next(iter(catalogue.named(name)), None)
     if entry is None:
         names = [each for one in catalogue.entries() for each in one.names]
         raise SelectionError(
             f"There is no GPU {name!r} in the catalogue.",
             f"{nearest(name, names)} kernelscope devices lists all.",
         )
-    device = _of_entry(entry)
+    device = of_entry(entry)
     return device if clock_hz is None else at(device, clock_hz, "chosen clock")
 
 
@@ -231,7 +232,7 @@ def computed(  # noqa: PLR0913 - what a GPU's peaks are made of
         As in :class:`Device`.
     """
     capability = f"{limits.compute_major}.{limits.compute_minor}"
-    raw = catalogue.general()["capability"][capability]
+    raw = _raw(capability)
     device = Device(
         name, (), None, raw["architecture"], sm_count,
         clock_hz, clock_basis, clock_hz, clock_basis,
@@ -243,9 +244,16 @@ def computed(  # noqa: PLR0913 - what a GPU's peaks are made of
     return replace(device, peaks=_peaks(device))
 
 
+def _raw(capability: str) -> Mapping[str, Any]:
+    found = catalogue.capability(capability)
+    if found is None:
+        raise ValueError(f"devices.toml: nothing is said of compute capability {capability}")
+    return found
+
+
 def varies(capability: str) -> bool:
     """Tell whether GeForce boards of a compute capability do less than others with tensor cores."""
-    return "tensor_geforce" in catalogue.general()["capability"][capability]
+    return "tensor_geforce" in _raw(capability)
 
 
 def at(device: Device, clock_hz: int, basis: str, *, tensor_hz: int | None = None) -> Device:
@@ -282,7 +290,8 @@ def with_sms(device: Device, sm_count: int) -> Device:
 
 
 @cache
-def _of_entry(entry: Entry) -> Device:
+def of_entry(entry: Entry) -> Device:
+    """Return a GPU of the catalogue."""
     raw = catalogue.parsed(entry)
     found = catalogue.figures(raw)
     major, minor = map(int, raw["capability"].split("."))
@@ -295,7 +304,7 @@ def _of_entry(entry: Entry) -> Device:
     per_clock = found.get("l2_bytes_per_clock")
     device = Device(
         entry.name, entry.also, raw["chip"],
-        catalogue.general()["capability"][raw["capability"]]["architecture"],
+        _raw(raw["capability"])["architecture"],
         found["sm_count"].value,
         boost, CATALOGUE_BOOST,
         round(found["tensor_mhz"].value * _MHZ) if own_clock else boost,
@@ -326,7 +335,7 @@ def _with_published(
 
 
 def _peaks(device: Device) -> tuple[Peak, ...]:
-    raw = catalogue.general()["capability"][device.capability]
+    raw = _raw(device.capability)
     rates = catalogue.figures(raw) | {
         key: figure for key, figure in device.figures.items() if key.endswith("_lanes")
     }

@@ -52,7 +52,7 @@ class SmLimits:
 @cache
 def sm_limits(major: int, minor: int) -> SmLimits | None:
     """Return what a multiprocessor of a compute capability holds; None where that is not known."""
-    raw = catalogue.general()["capability"].get(f"{major}.{minor}")
+    raw = catalogue.capability(f"{major}.{minor}")
     if raw is None:
         return None
     found = catalogue.figures(raw)

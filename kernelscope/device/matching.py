@@ -20,12 +20,13 @@ TRACE_CLOCK = "maximum clock in the trace"
 CHOSEN_CLOCK = "--clock"
 ASK = "--gpu NAME says which GPU it is (kernelscope devices lists them)"
 
-_MIG = re.compile(r"\s+MIG\s+\d+g\.\d+gb.*$", re.IGNORECASE)
+_MIG = " MIG "
+"""Between the name of a whole GPU and that of an instance of it: ``MIG 1g.5gb``."""
 _CLOSE = 0.03
 """Clocks and bandwidths this near are one product's: traces round, and so do data sheets."""
 
-_GTX_16 = re.compile(r"\bgtx 16\d\d\b|\bmx ?\d{3}\b|\bt(400|500|550|600|1000|1200)\b")
-_PROFESSIONAL = re.compile(r"quadro|tesla|titan|\brtx a\d|\brtx pro\b|\bada generation\b")
+_GTX_16 = r"\bgtx 16\d\d\b|\bmx ?\d{3}\b|\bt(400|500|550|600|1000|1200)\b"
+_PROFESSIONAL = r"quadro|tesla|titan|\brtx a\d|\brtx pro\b|\bada generation\b"
 _SOLD_LIMITED = ("9.0", "10.0", "10.3")
 """Of these chips there are boards whose tensor cores are limited, and names that nobody knows."""
 
@@ -84,8 +85,8 @@ def limits(described: Mapping[str, Any]) -> SmLimits | None:
     major, minor = described.get("compute_major"), described.get("compute_minor")
     if major is not None and minor is not None:
         return sm_limits(major, minor)
-    entry = _candidates(described)[:1]
-    return gpus.find_device(entry[0]).limits if entry else None
+    named = _candidates(described)[:1]
+    return named[0].limits if named else None
 
 
 def _chosen(described: Mapping[str, Any], gpu: str) -> Match:
@@ -104,27 +105,24 @@ def _found(described: Mapping[str, Any], clock: int | None) -> Match:
     name = described.get("name")
     by_name = _candidates(described)
     if by_name:
-        best = min(by_name, key=lambda each: _distance(gpus.find_device(each), described))
-        device = gpus.find_device(best)
+        device = min(by_name, key=lambda each: _distance(each, described))
         if _fits_in(device, described):
             return Match(device, "name", f"by its name, {name}")
     by_specs = _alike(described)
     if by_specs:
-        best_ = min(by_specs, key=lambda each: _distance(each, described))
+        device = min(by_specs, key=lambda each: _distance(each, described))
         return Match(
-            best_, "specs", f"{name or 'a GPU without a name'}: by its SMs, clock and bandwidth"
+            device, "specs", f"{name or 'a GPU without a name'}: by its SMs, clock and bandwidth"
         )
     return _computed(described, clock)
 
 
-def _candidates(described: Mapping[str, Any]) -> list[str]:
-    """Return the names of the GPUs that go by the trace's name, and have its capability."""
-    name = _MIG.sub("", described.get("name") or "")
-    if not catalogue.plain(name):
-        return []
+def _candidates(described: Mapping[str, Any]) -> list[Device]:
+    """Return the GPUs that go by the trace's name, and have its capability."""
+    name = (described.get("name") or "").partition(_MIG)[0]
     theirs = _capability(described)
-    found = [entry.name for entry in catalogue.named(name)]
-    return [each for each in found if theirs is None or gpus.find_device(each).capability == theirs]
+    found = [gpus.of_entry(entry) for entry in catalogue.named(name)]
+    return [each for each in found if theirs in (None, each.capability)]
 
 
 def _capability(described: Mapping[str, Any]) -> str | None:
@@ -178,11 +176,11 @@ def _alike(described: Mapping[str, Any]) -> list[Device]:
 def _product_line(described: Mapping[str, Any]) -> str:
     """Return what boards of such a name do of their chip's tensor rates."""
     name = (described.get("name") or "").casefold()
-    if _GTX_16.search(name):
+    if re.search(_GTX_16, name):
         return gpus.NONE
     if "geforce" in name:
         return gpus.GEFORCE
-    if _capability(described) in _SOLD_LIMITED or not _PROFESSIONAL.search(name):
+    if _capability(described) in _SOLD_LIMITED or not re.search(_PROFESSIONAL, name):
         return gpus.UNKNOWN
     return gpus.FULL
 
@@ -241,7 +239,7 @@ def _with_its_own(
         slower = own and device.tensor_hz <= clock
         device = gpus.at(device, clock, TRACE_CLOCK, tensor_hz=device.tensor_hz if slower else None)
     bandwidth = described.get("memory_bytes_per_s")
-    part = bool(count and count < whole) or bool(_MIG.search(described.get("name") or ""))
+    part = bool(count and count < whole) or _MIG in (described.get("name") or "")
     if part:
         doubts.append("the share of the memory's bandwidth is not recorded")
     ours = device.memory_bytes_per_s

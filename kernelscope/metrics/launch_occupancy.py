@@ -43,7 +43,7 @@ _NOTES = ("", NOT_RECORDED, NO_LIMITS, DOES_NOT_FIT, DIFFERS, NO_CARVEOUT, CLUST
 _FIGURES = ("occupancy", "resident_blocks", "waves", "tail_efficiency")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Found:
     """Figures of some launches; arrays of one length."""
 

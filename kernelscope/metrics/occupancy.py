@@ -95,7 +95,7 @@ class Limits:
         return self.compute_major == 3 or self.compute_major >= 7
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Launches:
     """What decides how launches fit; arrays of one length.
 
@@ -119,7 +119,7 @@ class Launches:
     cluster: Int64s
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Occupancy:
     """How launches fit on a device; arrays of one length.
 

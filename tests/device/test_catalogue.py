@@ -30,7 +30,11 @@ SHARED_NAMES = {"rtx3080", "orin"}
 
 def test_an_entry_at_a_time_is_the_whole_file() -> None:
     assert [dict(catalogue.parsed(entry)) for entry in catalogue.entries()] == RAW["gpu"]
-    assert {**catalogue.general(), "gpu": RAW["gpu"]} == RAW
+    assert catalogue.sources() == RAW["source"]
+    assert list(catalogue.capability_texts()) == list(RAW["capability"])
+    for name, raw in RAW["capability"].items():
+        assert catalogue.capability(name) == raw
+    assert RAW.keys() == {"source", "capability", "gpu"}
 
 
 def figures(value: Any, path: str = "") -> list[tuple[str, list[Any]]]:
