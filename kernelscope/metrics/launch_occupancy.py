@@ -34,7 +34,7 @@ SETTINGS = ("shared_carveout_bytes", "cluster_x", "cluster_y", "cluster_z")
 """What a launch may lack: the SM's most shared memory, and no clusters, are supposed then."""
 
 NOT_RECORDED = "the launch shape, registers or shared memory are not recorded"
-NO_LIMITS = "the limits of the GPU are not known: --gpu NAME says which it is"
+NO_LIMITS = "the limits of the GPU are not known (--gpu NAME), or it is older than Kepler"
 DOES_NOT_FIT = "it does not fit by these limits, which then are not the GPU's"
 DIFFERS = "its executions differ in registers, shared memory, clusters or GPU"
 NO_CARVEOUT = "upper bound: how the driver set shared memory is not recorded"
