@@ -113,7 +113,7 @@ class Device:
     sm_count : int
         Multiprocessors.
     boost_hz, tensor_hz : int
-        The clocks at which peaks are reckoned: of lanes, and of tensor cores.
+        The clocks at which peaks are reckoned: of lanes and FP64, and of tensor cores.
     boost_basis, tensor_basis : str
         Which clocks these are.
     memory_bytes, memory_bytes_per_s, l2_bytes, l2_bytes_per_s : int or None
@@ -346,15 +346,20 @@ def _peaks(device: Device) -> tuple[Peak, ...]:
         for name, instruction in _LANES
         if f"{name}_lanes" in rates
     ]
-    doubts = _confidences(
-        device,
-        {"sm_count": True, "boost_mhz": device.tensor_basis, "tensor_mhz": device.tensor_basis},
-    )
-    if device.basis != "catalogue":
-        doubts.append("C")  # a product may do less than its chip
-    clock = (device.tensor_hz, device.tensor_basis)
     for key, rate in _tensor_rates(raw, device.tensor).items():
-        instruction = _mma(key.partition("_")[0], device.limits.compute_major)
+        kind = key.partition("_")[0]
+        # FP64 peaks of tensor cores are published at the boost clock, as those of lanes are.
+        clock = (
+            (device.boost_hz, device.boost_basis)
+            if kind == "fp64"
+            else (device.tensor_hz, device.tensor_basis)
+        )
+        doubts = _confidences(
+            device, {"sm_count": True, "boost_mhz": clock[1], "tensor_mhz": clock[1]}
+        )
+        if device.basis != "catalogue":
+            doubts.append("C")  # a product may do less than its chip
+        instruction = _mma(kind, device.limits.compute_major)
         found.append(_peak(device, (f"tensor_{key}", instruction), 1, rate, clock, doubts))
     return tuple(found)
 

