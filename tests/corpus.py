@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,11 @@ CORPUS: Path | None = _LOOKED_IN if (_LOOKED_IN / "traces").is_dir() else None
 needs_corpus = pytest.mark.skipif(
     CORPUS is None,
     reason=f"no corpus of traces in {_LOOKED_IN} (KERNELSCOPE_CORPUS can point elsewhere)",
+)
+
+needs_ncu_report = pytest.mark.skipif(
+    importlib.util.find_spec("ncu_report") is None,
+    reason="ncu-report is not installed: pip install 'kernelscope[ncu]'",
 )
 
 

@@ -18,7 +18,15 @@ import pytest
 import kernelscope as ks
 from kernelscope.parsers.counter_set import SHAPE
 from tests.agreement.test_nvprof import METRIC_RUNS, bare
-from tests.corpus import CORPUS, counter_files, each, needs_corpus, opened, oracle_folder
+from tests.corpus import (
+    CORPUS,
+    counter_files,
+    each,
+    needs_corpus,
+    needs_ncu_report,
+    opened,
+    oracle_folder,
+)  # fmt: skip
 
 TO_CANONICAL: dict[str, tuple[str | None, float]] = {
     "": (None, 1), "%": ("ratio", 0.01), "usecond": ("ns", 1e3), "msecond": ("ns", 1e6),
@@ -43,14 +51,6 @@ TO_CANONICAL: dict[str, tuple[str | None, float]] = {
 STUDIES = oracle_folder("nersc-dl-profiling")
 NCU_ORACLES = oracle_folder("ncu")
 
-try:
-    import ncu_report  # noqa: F401 - whether it can be imported
-except ImportError:
-    WITHOUT_PACKAGE = "ncu-report is not installed: pip install 'kernelscope[ncu]'"
-else:
-    WITHOUT_PACKAGE = ""
-needs_package = pytest.mark.skipif(bool(WITHOUT_PACKAGE), reason=WITHOUT_PACKAGE)
-
 
 def reports() -> list[Path]:
     return counter_files("ncu", ".ncu-rep")
@@ -68,7 +68,7 @@ def by_metric(counted: ks.CounterSet) -> dict[tuple[int, str], dict[str, Any]]:
     return found
 
 
-@needs_package
+@needs_ncu_report
 @each(reports())
 def test_reports_hold_what_ncu_report_says(trace_file: Path) -> None:
     counted = ks.read_counters(trace_file)
@@ -96,7 +96,7 @@ def test_reports_hold_what_ncu_report_says(trace_file: Path) -> None:
     assert compared == len(ours)
 
 
-@needs_package
+@needs_ncu_report
 @each(reports())
 def test_texts_of_a_report_hold_what_it_holds_to_the_last_printed_digit(trace_file: Path) -> None:
     exact = by_metric(ks.read_counters(trace_file))
