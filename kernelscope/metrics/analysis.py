@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kernelscope import units
 from kernelscope.errors import SelectionError
@@ -27,8 +28,12 @@ from kernelscope.metrics.range_results import GRAPH_KERNELS, RANGES, RANGES_BY_N
 from kernelscope.metrics.results import RESULTS
 from kernelscope.metrics.selection import select, window_between
 from kernelscope.metrics.window import Window, whole
+from kernelscope.metrics.work_results import COUNTER_JOIN, WORK
 from kernelscope.schema import TableSchema
 from kernelscope.trace import Capture, Table, Trace, stacked
+
+if TYPE_CHECKING:
+    from kernelscope.parsers.counter_set import CounterSet
 
 TABLES: tuple[TableSchema, ...] = (
     *RESULTS,
@@ -53,6 +58,8 @@ TABLES: tuple[TableSchema, ...] = (
     IDLE_BY_ITERATION,
     COMMUNICATION,
     COMMUNICATION_BY_DEVICE,
+    WORK,
+    COUNTER_JOIN,
     FINDINGS,
 )
 """Every table of an analysis, in the order of a report."""
@@ -120,6 +127,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     ranks: int | None = None,
     cross_check: bool = False,
     communication: Sequence[str] = (),
+    counters: CounterSet | None = None,
 ) -> Analysis:
     """Compute everything that `kernelscope analyze` reports.
 
@@ -144,6 +152,9 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         Whether to compare the iterations with what repeats in the kernel sequence.
     communication : sequence of str
         Patterns of further kernels that communicate between GPUs, ``REGEX`` or ``KIND=REGEX``.
+    counters : CounterSet, optional
+        What :func:`kernelscope.read_counters` read of another run of the same program. The
+        counters that a trace holds itself are used without.
 
     Raises
     ------
@@ -177,9 +188,10 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     )
     talk, more = parts.communication_tables(known, attribution, ranks)
     del attribution  # as large as the trace
-    tables |= talk | {"iterations": steps.rows}
+    work, doubts = parts.counted_tables(chosen, window, launches, counters)
+    tables |= talk | work | {"iterations": steps.rows}
     tables["health"] = health(
-        chosen, whole_trace=trace, found_elsewhere=notes + more, launches=launches
+        chosen, whole_trace=trace, found_elsewhere=notes + more + doubts, launches=launches
     )
     tables |= {name: metric(chosen, window) for name, metric in METRICS.items()}
     tables |= parts.device_tables(known)

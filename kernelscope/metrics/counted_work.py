@@ -94,10 +94,12 @@ class Group:
 
     @property
     def spread(self) -> float:
-        """(most − least) / mean of the FLOPs of an execution; NaN where none were counted."""
+        """(most − least) / mean of the FLOPs of an execution, or of what else was counted."""
         flops = [each.counted for name, each in self.work.items() if name.endswith("_flops")]
-        spreads = [(c.high - c.low) / c.mean for c in flops if c.mean > 0]
-        return max(spreads, default=0.0 if flops else np.nan)
+        seen = flops or [each.counted for each in self.work.values()]
+        lows = [float(c.each.min()) if c.each is not None else c.low for c in seen]
+        spreads = [(c.high - low) / c.mean for c, low in zip(seen, lows, strict=True) if c.mean > 0]
+        return max(spreads, default=0.0 if seen else np.nan)
 
 
 def counted_work(counted: CounterSet, capability: Capability = None) -> list[Group]:

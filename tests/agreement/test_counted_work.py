@@ -52,9 +52,12 @@ def test_work_by_kernel_of_the_study(trace_file: Path) -> None:
     for row in table:
         ours = total[row["Kernel Name"]]
         flops = ours["fp16_flops"] + ours["fp32_flops"] + ours["tensor_flops"]
-        for level in ("dram", "l2", "l1"):
-            name = {"dram": "dram__bytes.sum", "l2": "lts__t_bytes.sum", "l1": "l1tex__t_bytes.sum"}
-            assert ours[f"{level}_bytes"] == pytest.approx(float(row[name[level]]), rel=1e-12)
+        for level, counter in (
+            ("dram", "dram__bytes"),
+            ("l2", "lts__t_bytes"),
+            ("l1", "l1tex__t_bytes"),
+        ):
+            assert ours[f"{level}_bytes"] == pytest.approx(float(row[f"{counter}.sum"]), rel=1e-12)
         cores = ours["fp16_flops"] + ours["fp32_flops"]
         assert cores == pytest.approx(float(row["CC FLOPs"]), rel=1e-12)
         assert ours["tensor_flops"] == pytest.approx(float(row["TC FLOPs"]), rel=1e-12)
