@@ -46,6 +46,8 @@ _CAUSES_LAST = (
     "migrations",
     "communication",
     "communication_by_device",
+    "work",
+    "counter_join",
     "findings",
 )
 
@@ -70,6 +72,7 @@ def document(analysis: Analysis, rows: Callable[[Table], list[Any]] | None = Non
         make = records if name in _EXTENDED else rows
         result[name] = make(ordered(analysis.tables[name]))
     _place(result["kernels"], "name", analysis.tables["kernels_by_device"], "by_device")
+    _add_work(result["kernels"], analysis.tables["work"])
     _place(result["devices"], "index", analysis.tables["device_ordinals"], "device_ids")
     for device in result["devices"]:
         del device["index"]  # its place in the list
@@ -243,3 +246,27 @@ def _place(parents: list[Row], key: str, children: Table, under: str) -> None:
         families.setdefault(child.pop(key), []).append(child)
     for parent in parents:
         parent[under] = families.get(parent[key], [])
+
+
+def _add_work(kernels: list[Row], work: Table) -> None:
+    """Put into each kernel's row the work that was counted: FLOPs by pipe, bytes by level.
+
+    None where nothing was counted of it; keys are absent where there are no counters at all.
+    """
+    if not len(work):
+        return
+    by_name: dict[str, dict[str, Row]] = {}
+    for row in work.records():
+        kind, _, what = row["quantity"].rpartition("_")
+        figures = {name: row[name] for name in ("value", "low", "high")}
+        if what in _WORK:
+            by_name.setdefault(row["name"], {}).setdefault(what, {})[kind] = figures
+    for kernel in kernels:
+        found = by_name.get(kernel["name"])
+        for what, key in _WORK.items():
+            kernel[key] = (found or {}).get(what)
+        kernel["work_source"] = "counters" if found else None
+
+
+_WORK = {"flops": "flops_executed", "bytes": "bytes"}
+"""What a quantity's name ends with → its key in a kernel's row."""
