@@ -17,6 +17,7 @@ from kernelscope._version import __version__
 
 if TYPE_CHECKING:
     from kernelscope import errors, metrics
+    from kernelscope.device import Device, Peak, devices, find_device
     from kernelscope.metrics.analysis import Analysis, analyze
     from kernelscope.parsers import read
     from kernelscope.parsers.counter_formats import read_counters
@@ -29,7 +30,11 @@ _LAZY = {
     "CounterSet": "kernelscope.parsers.counter_set",
     "Table": "kernelscope.trace",
     "Trace": "kernelscope.trace",
+    "Device": "kernelscope.device",
+    "Peak": "kernelscope.device",
     "analyze": "kernelscope.metrics.analysis",
+    "devices": "kernelscope.device",
+    "find_device": "kernelscope.device",
     "read": "kernelscope.parsers",
     "read_counters": "kernelscope.parsers.counter_formats",
     "sql": "kernelscope.report.sql",
@@ -39,11 +44,15 @@ _MODULES = ("errors", "metrics")
 __all__ = [
     "Analysis",
     "CounterSet",
+    "Device",
+    "Peak",
     "Table",
     "Trace",
     "__version__",
     "analyze",
+    "devices",
     "errors",
+    "find_device",
     "metrics",
     "read",
     "read_counters",

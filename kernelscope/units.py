@@ -21,6 +21,7 @@ _Scales = tuple[tuple[float, str], ...]
 _TIME: _Scales = ((1, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"))
 _BYTES: _Scales = ((1, "B"), (2**10, "KiB"), (2**20, "MiB"), (2**30, "GiB"), (2**40, "TiB"))
 _RATES: _Scales = ((1, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s"), (1e12, "TB/s"))
+_OPERATIONS: _Scales = ((1, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"))
 _FREQUENCIES: _Scales = ((1, "Hz"), (1e3, "kHz"), (1e6, "MHz"), (1e9, "GHz"))
 
 _DIGITS = 4
@@ -77,6 +78,12 @@ def rates(values: Sequence[Number]) -> list[str]:
 def frequency(hz: Number) -> str:
     """Return a frequency in Hz as text: ``1410e6`` → ``1.410 GHz``."""
     return _scaled(hz, _FREQUENCIES)
+
+
+def operations(per_s: Number, unit: str = "FLOP/s") -> str:
+    """Return operations per second as text: ``19.49e12`` → ``19.49 TFLOP/s``."""
+    text = _scaled(per_s, _OPERATIONS)
+    return text if text == MISSING else f"{text}{unit}"
 
 
 def count(value: Number) -> str:

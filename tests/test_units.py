@@ -125,3 +125,18 @@ def test_a_column_is_formatted_by_its_unit() -> None:
     assert units.texts([28674, None], "count") == ["28,674", "–"]
     assert units.texts([0.5], "ratio") == ["50.0 %"]
     assert units.texts([28674, None], "id") == ["28674", "–"]
+
+
+@pytest.mark.parametrize(
+    ("per_s", "unit", "text"),
+    [
+        (19_491_840_000_000.0, "FLOP/s", "19.49 TFLOP/s"),
+        (2.25e15, "FLOP/s", "2.250 PFLOP/s"),
+        (130.2e12, "OP/s", "130.2 TOP/s"),
+        (0, "FLOP/s", "0 FLOP/s"),
+        (None, "FLOP/s", "–"),
+        (math.nan, "FLOP/s", "–"),
+    ],
+)
+def test_operations_per_second(per_s: float | None, unit: str, text: str) -> None:
+    assert units.operations(per_s, unit) == text

@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "ranges": "kernelscope.cli.ranges",
     "explain": "kernelscope.cli.explain",
     "counters": "kernelscope.cli.counters",
+    "devices": "kernelscope.cli.devices",
     "sql": "kernelscope.cli.sql",
     "info": "kernelscope.cli.info",
     "demo": "kernelscope.cli.demo",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelscope.cli.formats import DEFAULT_TABLE, FORMATS, Request, checked, render
-from kernelscope.cli.options import samples, selection
+from kernelscope.cli.options import gpus, samples, selection
 from kernelscope.cli.output import emit
 from kernelscope.cli.process import keep_freed_memory
 from kernelscope.cli.progress import progress
@@ -28,6 +28,7 @@ def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) 
 @click.argument("file", metavar="FILE", type=click.Path())
 @selection
 @samples
+@gpus
 @click.option(
     "--communication",
     multiple=True,
@@ -116,6 +117,10 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     """  # noqa: D301 - click wants the control character
     request = Request(format_name, output, table, top, force)
     target = checked(request, file)
+    if chosen["gpu"] is not None:
+        from kernelscope.device import find_device  # noqa: PLC0415 - not for --help
+
+        find_device(chosen["gpu"])  # an unknown name is refused before the work begins
     keep_freed_memory()
     with progress(3) as step:
         step(f"Reading {os.path.basename(file)}")

@@ -152,3 +152,40 @@ def samples(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def known_gpus(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
+    """Return the GPUs of the catalogue whose names begin so."""
+    from kernelscope.device import catalogue  # noqa: PLC0415 - for the shell only
+
+    names = [entry.name for entry in catalogue.entries()]
+    return [name for name in names if name.casefold().startswith(incomplete.casefold())]
+
+
+def hertz(_context: click.Context, _option: click.Parameter, mhz: float | None) -> int | None:
+    """Return a clock in Hz from MHz."""
+    return None if mhz is None else round(mhz * 1e6)
+
+
+def gpus(command: Command) -> Command:
+    """Add the options that say what a GPU is, and at which clock its peaks are reckoned."""
+    for option in (
+        click.option(
+            "--gpu",
+            metavar="NAME",
+            shell_complete=known_gpus,
+            help="Take the GPUs for this one, for their peaks and limits: 'H100 SXM'. "
+            "kernelscope devices lists the names.",
+        ),
+        click.option(
+            "--clock",
+            "clock_hz",
+            metavar="MHZ",
+            type=click.FloatRange(min=1, max=100_000),
+            callback=hertz,
+            help="Reckon peaks at this clock in MHz, tensor cores too, instead of the trace's "
+            "maximum or the catalogue's.",
+        ),
+    ):
+        command = option(command)
+    return command

@@ -15,10 +15,12 @@ from kernelscope.metrics.api_calls import api_calls
 from kernelscope.metrics.copies import copies, copies_by_kind
 from kernelscope.metrics.device_gaps import gaps
 from kernelscope.metrics.device_identity import device_ordinals
+from kernelscope.metrics.device_peaks import peaks
 from kernelscope.metrics.device_streams import streams
 from kernelscope.metrics.device_time import device_processes, devices
 from kernelscope.metrics.health import capture_cost, health
 from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shapes
+from kernelscope.metrics.launch_occupancy import execution_occupancy
 from kernelscope.metrics.window import Window, whole
 
 __all__ = [
@@ -33,11 +35,13 @@ __all__ = [
     "device_ordinals",
     "device_processes",
     "devices",
+    "execution_occupancy",
     "gaps",
     "health",
     "kernels",
     "kernels_by_device",
     "launch_shapes",
+    "peaks",
     "streams",
     "whole",
 ]

@@ -21,8 +21,10 @@ from kernelscope.metrics.iteration_results import ITERATIONS, IterationSummary
 from kernelscope.metrics.iteration_window import window_of_iterations, window_of_range
 from kernelscope.metrics.iterations import iterations
 from kernelscope.metrics.kernels import kernels, kernels_by_device, launch_shapes
+from kernelscope.metrics.known_devices import with_known_limits
 from kernelscope.metrics.launch_times import launch_times
 from kernelscope.metrics.mark_iterations import Marked, mark_iterations
+from kernelscope.metrics.peak_results import PEAKS
 from kernelscope.metrics.range_checks import range_checks
 from kernelscope.metrics.range_results import GRAPH_KERNELS, RANGES, RANGES_BY_NAME, UNATTRIBUTED
 from kernelscope.metrics.results import RESULTS
@@ -61,6 +63,7 @@ TABLES: tuple[TableSchema, ...] = (
     WORK,
     COUNTER_JOIN,
     FINDINGS,
+    PEAKS,
 )
 """Every table of an analysis, in the order of a report."""
 
@@ -127,6 +130,8 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     ranks: int | None = None,
     cross_check: bool = False,
     communication: Sequence[str] = (),
+    gpu: str | None = None,
+    clock_hz: int | None = None,
     counters: CounterSet | None = None,
 ) -> Analysis:
     """Compute everything that `kernelscope analyze` reports.
@@ -152,6 +157,10 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         Whether to compare the iterations with what repeats in the kernel sequence.
     communication : sequence of str
         Patterns of further kernels that communicate between GPUs, ``REGEX`` or ``KIND=REGEX``.
+    gpu : str, optional
+        What the GPUs are, for their peaks and limits, where the trace does not say or is not right.
+    clock_hz : int, optional
+        The clock at which their peaks are reckoned.
     counters : CounterSet, optional
         What :func:`kernelscope.read_counters` read of another run of the same program. The
         counters that a trace holds itself are used without.
@@ -161,12 +170,13 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     TypeError
         If `trace` is something else: a path, say.
     SelectionError
-        If the window, a process, a device or a range does not exist.
+        If the window, a process, a device or a range does not exist, or `gpu` names no GPU.
     NotRecordedError
         If what was asked for needs ranges or iterations that the trace does not have.
     """
     if not hasattr(trace, "capture"):
         raise TypeError(f"analyze takes what kernelscope.read returns, not {trace!r}")
+    trace, limits = with_known_limits(trace, gpu)
     chosen = select(trace, processes, devices)
     launches = launch_times(chosen)
     marked = mark_iterations(chosen, iteration, launches)
@@ -188,10 +198,14 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     )
     talk, more = parts.communication_tables(known, attribution, ranks)
     del attribution  # as large as the trace
-    work, doubts = parts.counted_tables(chosen, window, launches, counters)
+    tables["peaks"], doubts = parts.peak_table(known, gpu, clock_hz)
+    work, missing = parts.counted_tables(chosen, window, launches, counters)
     tables |= talk | work | {"iterations": steps.rows}
     tables["health"] = health(
-        chosen, whole_trace=trace, found_elsewhere=notes + more + doubts, launches=launches
+        chosen,
+        whole_trace=trace,
+        found_elsewhere=[*notes, *more, *limits, *doubts, *missing],
+        launches=launches,
     )
     tables |= {name: metric(chosen, window) for name, metric in METRICS.items()}
     tables |= parts.device_tables(known)

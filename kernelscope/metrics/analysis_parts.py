@@ -23,6 +23,7 @@ from kernelscope.metrics.communication import (
 from kernelscope.metrics.communication_health import communication_findings
 from kernelscope.metrics.device_gaps import gaps
 from kernelscope.metrics.device_identity import Lane, device_ordinals, identify
+from kernelscope.metrics.device_peaks import find_peaks
 from kernelscope.metrics.device_streams import streams
 from kernelscope.metrics.device_time import DeviceTime, checks, device_processes, measure
 from kernelscope.metrics.device_time import devices as devices_
@@ -254,6 +255,11 @@ def device_tables(known: Shared) -> Tables:
     }
 
 
+def peak_table(known: Shared, gpu: str | None, clock_hz: int | None) -> tuple[Table, list[Finding]]:
+    """Return what the devices can do at most, and what is doubtful of that."""
+    return find_peaks(known.trace, known.measured.identity, gpu=gpu, clock_hz=clock_hz)
+
+
 def gap_table(known: Shared) -> Table:
     """Return when the devices stood still."""
     return gaps(known.trace, known.window, measured=known.measured)
@@ -311,6 +317,7 @@ _BY_DEVICE = (
     ("gap_spectrum", "device"),
     ("idle_by_iteration", "device"),
     ("launch_stretches", "device"),
+    ("peaks", "device"),
 )
 
 

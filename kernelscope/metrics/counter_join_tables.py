@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope import units
 from kernelscope.metrics.counted_recipes import UNITS
 from kernelscope.metrics.counted_work import COLD_CACHE, Counted, Group, Quantity
 from kernelscope.metrics.counter_match import MISSING, WITHOUT_SHAPE, Match, Shapes
@@ -193,16 +194,17 @@ def findings_of(
             "kernels_not_counted",
             "info" if share >= _MOST else "warning",
             status.count(ONLY_HERE),
-            f"Counters cover {share:.0%} of the kernels' time: {status.count(ONLY_HERE)} launch "
-            "shapes of the trace were not counted (table counter_join).",
+            f"Counters cover {units.ratio(share)} of the kernels' time: "
+            f"{units.quantity(status.count(ONLY_HERE), 'launch shape')} of the trace were not "
+            "counted (table counter_join).",
         )
     if ONLY_THERE in status:
         yield Finding(
             "counted_elsewhere",
             "info",
             status.count(ONLY_THERE),
-            f"{status.count(ONLY_THERE)} launch shapes were counted that this trace does not hold: "
-            "the run that counted did something else, too.",
+            f"{units.quantity(status.count(ONLY_THERE), 'launch shape')} that this trace does not "
+            "hold were counted: the other run did something else, too.",
         )
     differing = [
         match for match in matches
@@ -213,8 +215,8 @@ def findings_of(
             "counted_another_number",
             "info",
             len(differing),
-            f"{len(differing)} launch shapes ran another number of times than were counted: their "
-            "executions count as the mean of those, between the least and the most.",
+            f"{units.quantity(len(differing), 'launch shape')} ran another number of times than "
+            "counted: an execution counts as the mean of those, between the least and the most.",
         )
     cold = [
         match

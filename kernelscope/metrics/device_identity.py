@@ -171,7 +171,19 @@ def limits_of(described: dict[str, Any]) -> Limits | None:
     # The allocation rules differ before 3.0.
     if values[0] < 3 or (minor := described.get("compute_minor")) is None:
         return None
-    return Limits(values[0], minor, *values[1:])
+    count, blocks, warps, registers, shared = values[1:]
+    optin = "max_shared_bytes_per_block_optin" if values[0] >= 7 else "max_shared_bytes_per_block"
+    return Limits(
+        values[0],
+        minor,
+        sm_count=count,
+        blocks=blocks,
+        warps=warps,
+        registers=registers,
+        shared_bytes=shared,
+        block_registers=described.get("max_registers_per_block") or 65536,
+        block_shared_bytes=described.get(optin),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,7 +275,7 @@ def _missing_figures(examined: Examined) -> Iterator[Finding]:
             what = "the limits of the GPU are" if shapes else "launch shapes or registers are"
             yield Finding(
                 "sm_fill_unknown", "info", limits.count(None) if shapes else len(limits),
-                f"sm_fill is null where {what} not recorded.",
+                f"sm_fill and occupancy are null where {what} not recorded.",
             )  # fmt: skip
     sizes = int(is_missing(trace.copies["bytes"]).sum())
     if sizes:

@@ -7,10 +7,9 @@ import numpy as np
 from kernelscope.metrics import results
 from kernelscope.metrics.aggregate import by_total, durations_by_group, ratio, totals_by_group
 from kernelscope.metrics.grouping import grouped
+from kernelscope.metrics.launch_occupancy import SHAPE, shape_occupancy
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Array, Categorical, ColumnData, Table, Trace
-
-SHAPE = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 
 
 def kernels(trace: Trace, window: Window | None = None) -> Table:
@@ -44,7 +43,8 @@ def launch_shapes(trace: Trace, window: Window | None = None) -> Table:
     Returns
     -------
     Table
-        Under ``results.LAUNCH_SHAPES``: one row per name + grid + block, longest total first.
+        Under ``results.LAUNCH_SHAPES``: one row per name + grid + block, longest total first,
+        with the theoretical occupancy of the shape.
     """
     window = window or whole(trace)
     events = trace.kernels
@@ -60,6 +60,7 @@ def launch_shapes(trace: Trace, window: Window | None = None) -> Table:
         },
     }
     columns |= _totals(trace, window, groups, len(code))
+    columns |= shape_occupancy(trace, window, groups, len(code))
     return by_total(results.LAUNCH_SHAPES, columns, "executions")
 
 

@@ -8,6 +8,7 @@ over the events that *start* in the window, unclipped, and missing where none do
 
 from __future__ import annotations
 
+from kernelscope.metrics.occupancy_results import OCCUPANCY
 from kernelscope.schema import Column, TableSchema, integer, real, text
 
 _PROCESS = integer("process_id", "id", "the process", optional=True)
@@ -65,6 +66,7 @@ LAUNCH_SHAPES = TableSchema(
             for i, axis in enumerate("xyz")
         ),
         *_KERNEL_TOTALS,
+        *OCCUPANCY,
     ),
 )
 

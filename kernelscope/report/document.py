@@ -74,6 +74,7 @@ def document(analysis: Analysis, rows: Callable[[Table], list[Any]] | None = Non
     _place(result["kernels"], "name", analysis.tables["kernels_by_device"], "by_device")
     _add_work(result["kernels"], analysis.tables["work"])
     _place(result["devices"], "index", analysis.tables["device_ordinals"], "device_ids")
+    _place(result["devices"], "index", analysis.tables["peaks"], "peaks", "device")
     for device in result["devices"]:
         del device["index"]  # its place in the list
     steps = rows(analysis.tables["iterations"])
@@ -239,11 +240,13 @@ def _values(table: Table, name: str) -> list[Any]:
     return [split[code] for code in table[name].tolist()]  # −1, missing, is the last place
 
 
-def _place(parents: list[Row], key: str, children: Table, under: str) -> None:
-    """Put into each new row of `parents` those of `children` that share its `key`."""
+def _place(
+    parents: list[Row], key: str, children: Table, under: str, theirs: str | None = None
+) -> None:
+    """Put into each new row of `parents` those of `children` whose `theirs` is its `key`."""
     families: dict[Any, list[Row]] = {}
     for child in records(ordered(children)):
-        families.setdefault(child.pop(key), []).append(child)
+        families.setdefault(child.pop(theirs or key), []).append(child)
     for parent in parents:
         parent[under] = families.get(parent[key], [])
 

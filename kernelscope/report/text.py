@@ -22,6 +22,7 @@ from kernelscope.report import (
     text_lists,
     text_steps,
     text_trust,
+    text_work,
 )
 from kernelscope.report.layout import Page, ascii_only, paragraph, shorten
 from kernelscope.trace import Capture
@@ -34,11 +35,13 @@ _SECTIONS = (
     text_steps.iterations,
     text_steps.ranges,
     text_lists.kernels,
+    text_lists.launch_shapes,
     text_copies.copies,
     text_communication.communication,
     text_lists.api_calls,
     text_host.launches,
     text_device.streams,
+    text_work.work,
     text_trust.trust,
 )
 
@@ -106,12 +109,12 @@ def started(iso: str) -> str:
     return f"{text[:-1]} UTC" if text.endswith("Z") else text
 
 
-def header(capture: Capture, window: Window, page: Page, gpus: str = "") -> list[Text]:
+def header(capture: Capture, window: Window, page: Page, gpus: Iterable[str] = ()) -> list[Text]:
     """Return the lines above every page: the file, who recorded it, the GPUs, the window."""
     lines = [Text.assemble(("kernelscope", "bold"), "  ", shorten(capture.file, page.width - 13))]
     lines += paragraph(page, source(capture))
-    if gpus:
-        lines += paragraph(page, gpus)
+    for gpu in gpus:
+        lines += paragraph(page, gpu)
     if window.duration_ns:
         start, end = units.moment(window.start_ns), units.moment(window.end_ns)
         lines += paragraph(
@@ -124,9 +127,39 @@ def header(capture: Capture, window: Window, page: Page, gpus: str = "") -> list
     return lines
 
 
-def _gpus(analysis: Analysis) -> str:
+def _gpus(analysis: Analysis) -> list[str]:
+    """Return a line for each kind of GPU: how many there are, and what one does at most."""
     names = [name or "GPU of unrecorded name" for name in analysis.devices.texts("name")]
-    return ", ".join(f"{times} × {name}" for name, times in Counter(names).items())
+    kinds = Counter(zip(names, _peaks(analysis), strict=True))
+    if not any(peaks for _, peaks in kinds):
+        return [", ".join(f"{times} × {name}" for (name, _), times in kinds.items())]
+    return [
+        f"{times} × {name}{f': at most {peaks}' if peaks else ''}"
+        for (name, peaks), times in kinds.items()
+    ]
+
+
+def _peaks(analysis: Analysis) -> list[str]:
+    """Return the peaks of each GPU that most people ask for."""
+    found: list[list[str]] = [[] for _ in range(len(analysis.devices))]
+    for row in analysis.peaks.records():
+        words = _HEADLINE_PEAKS.get(row["pipe"])
+        if words is not None:
+            shown = (
+                units.rate(row["per_s"])
+                if row["unit"] == "bytes/s"
+                else units.operations(row["per_s"], row["unit"])
+            )
+            found[row["device"]].append(f"{words} {shown}")
+    return [", ".join(each) for each in found]
+
+
+_HEADLINE_PEAKS = {
+    "fp32": "FP32",
+    "tensor_fp16_fp32": "FP16 tensor",
+    "dram": "memory",
+}
+"""Pipe → what the header calls it."""
 
 
 def _has_activity(analysis: Analysis) -> bool:

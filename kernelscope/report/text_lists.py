@@ -35,6 +35,53 @@ def kernels(analysis: Analysis, page: Page) -> list[Text]:
     ]
 
 
+def launch_shapes(analysis: Analysis, page: Page) -> list[Text]:
+    """How full can each launch shape make the GPU? Shown where that is known of any."""
+    table, top = top_of(analysis.launch_shapes, page)
+    occupancy = plain(top, "occupancy")
+    if not any(value is not None for value in occupancy):
+        return []
+    waves = plain(top, "waves")
+    figures = [
+        Figures("share", units.texts(plain(top, "share"), "ratio")),
+        Figures("occupancy", units.texts(occupancy, "ratio"), style="bold"),
+        Figures("limited by", [_limiter(name) for name in top.texts("limiter")], 1),
+        Figures("waves", [units.MISSING if value is None else _waves(value) for value in waves], 2),
+        Figures("last wave", units.texts(plain(top, "tail_efficiency"), "ratio"), 5),
+        Figures("grid", _sizes(top, "grid"), 4),
+        Figures("block", _sizes(top, "block"), 3),
+    ]
+    note = "theoretical occupancy; shares of kernel time"
+    return [
+        *heading(page, "Launch shapes", note),
+        *grid(page, figures, "kernel", _names(top)),
+        *more(page, len(top), len(table), "launch shape", "--format csv --table launch_shapes"),
+    ]
+
+
+def _limiter(name: str | None) -> str:
+    return (name or units.MISSING).replace("_", " ").replace("+", ", ")
+
+
+def _waves(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+
+
+def _sizes(table: Table, what: str) -> list[str]:
+    rows = zip(*(plain(table, f"{what}.{axis}") for axis in range(3)), strict=True)
+    return [_size(row) for row in rows]
+
+
+def _size(sizes: tuple[int | None, ...]) -> str:
+    """Return ``128×4``: sizes of 1 at the end say nothing."""
+    if None in sizes:
+        return units.MISSING
+    kept = list(sizes)
+    while len(kept) > 1 and kept[-1] == 1:
+        kept.pop()
+    return "×".join(map(str, kept))
+
+
 def api_calls(analysis: Analysis, page: Page) -> list[Text]:
     """Where do the host's CUDA calls take time?"""
     table, top = top_of(analysis.api_calls, page)

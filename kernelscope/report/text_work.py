@@ -24,10 +24,11 @@ def work(analysis: Analysis, page: Page) -> list[Text]:
     if rows:
         top = rows[: page.shown(len(rows))]
         level = next((each for each in _BYTES if any(each in row for _, row in rows)), None)
-        figures = [
-            Figures("FLOP", [_counted(row, _flops(row), "flop") for _, row in top], style="bold"),
-            Figures("rate", [_rate(row, _flops(row)) for _, row in top], 1),
-        ]
+        flops = [_counted(row, _flops(row), "flop") for _, row in top]
+        figures = [Figures("FLOP", flops, style="bold")]
+        rates = [_rate(row, _flops(row)) for _, row in top]
+        if any(each != units.MISSING for each in rates):
+            figures.append(Figures("rate", rates, 1))
         if level is not None:
             label = level.removesuffix("_bytes").upper()
             figures.append(Figures(label, [_counted(row, [level], "bytes") for _, row in top], 2))
@@ -54,7 +55,7 @@ def _counted(row: dict[str, dict[str, Any]], names: list[str], unit: str) -> str
         return units.MISSING
     exact = all(part["value"] is not None for part in parts)
     total = sum((part["value"] if exact else part["low"] or 0) for part in parts)
-    shown = units.size(total) if unit == "bytes" else units.count(total)
+    shown = units.size(total) if unit == "bytes" else units.operations(total, "FLOP")
     return shown if exact else f"≥ {shown}"
 
 
@@ -62,7 +63,7 @@ def _rate(row: dict[str, dict[str, Any]], names: list[str]) -> str:
     rates = [row[name]["rate_per_s"] for name in names]
     if not rates or None in rates:
         return units.MISSING
-    return units.flop_rate(sum(rates))
+    return units.operations(sum(rates))
 
 
 def _coverage(rows: list[dict[str, Any]]) -> str:
@@ -70,7 +71,7 @@ def _coverage(rows: list[dict[str, Any]]) -> str:
     share = sum(row["share"] or 0 for row in matched)
     hows = dict.fromkeys(row["how"] for row in matched)
     words = "; ".join(_HOW[how] for how in hows if how in _HOW)
-    text = f"Counted: {units.share(share)} of the kernels' time"
+    text = f"Counted: {units.ratio(share)} of the kernels' time"
     return f"{text}. {words}." if words else f"{text}."
 
 

@@ -40,6 +40,7 @@ FOREIGN_KEYS: dict[str, list[tuple[str, str, str]]] = {
             "idle_by_iteration",
             "launch_stretches",
             "findings",
+            "peaks",
         )
     },
 }

@@ -46,6 +46,7 @@ HEADLINES = (
     "gap_spectrum.total_ns", "transfers.bytes_per_s", "transfers.exposed_ns",
     "transfers.blocked_ns", "migrations.total_ns", "communication.exposed_ns",
     "communication_by_device.exposed_ns", "communication.bus_bytes_per_s",
+    "launch_shapes.occupancy", "launch_shapes.waves", "launch_shapes.limiter", "peaks.per_s",
     "findings.saving_bound_ns", "ranges.opaque_ns", "iterations.opaque_ns",
 )  # fmt: skip
 

@@ -122,8 +122,32 @@ def typical() -> Analysis:
             for name, total in ((SGEMM, 4000), (FILL, 6000))
         ],
         launch_shapes=[
-            kernel(SGEMM, **{f"{what}.{i}": 2**i for what in ("grid", "block") for i in range(3)}),
-            kernel(FILL, 6000),
+            kernel(
+                SGEMM,
+                **{f"{what}.{i}": 2**i for what in ("grid", "block") for i in range(3)},
+                occupancy=0.25,
+                limiter="registers",
+                resident_blocks=2,
+                waves=1.5,
+                tail_efficiency=0.75,
+            ),
+            kernel(FILL, 6000, occupancy_note="not recorded"),
+        ],
+        peaks=[
+            {
+                "device": 0,
+                "pipe": "fp32",
+                "instruction": "FFMA",
+                "input_type": "fp32",
+                "accumulate_type": "fp32",
+                "per_s": 19.5e12,
+                "unit": "FLOP/s",
+                "clock_hz": 1_410_000_000,
+                "clock_basis": "maximum clock in the trace",
+                "confidence": "A",
+                "gpu": "NVIDIA A100-SXM4-40GB",
+                "matched_by": "name",
+            }
         ],
         api_calls=[
             {"name": "cudaLaunchKernel", "calls": 4, **summary()},

@@ -112,8 +112,28 @@ EXPECTED: dict[str, Any] = {
         kernel_row(SGEMM, 4000, 0.4, by_device=on_device(4000)),
     ],
     "launch_shapes": [
-        {**kernel_row(FILL, 6000, 0.5), "grid": None, "block": None},
-        {**kernel_row(SGEMM, 4000, 0.5), "grid": [1, 2, 4], "block": [1, 2, 4]},
+        {
+            **kernel_row(FILL, 6000, 0.5),
+            "grid": None,
+            "block": None,
+            "occupancy": None,
+            "limiter": None,
+            "resident_blocks": None,
+            "waves": None,
+            "tail_efficiency": None,
+            "occupancy_note": "not recorded",
+        },
+        {
+            **kernel_row(SGEMM, 4000, 0.5),
+            "grid": [1, 2, 4],
+            "block": [1, 2, 4],
+            "occupancy": 0.25,
+            "limiter": "registers",
+            "resident_blocks": 2,
+            "waves": 1.5,
+            "tail_efficiency": 0.75,
+            "occupancy_note": None,
+        },
     ],
     "api_calls": [
         {"name": "cudaMemcpyAsync", "calls": 2, "total_ns": 9000, **STATISTICS},
@@ -133,7 +153,26 @@ EXPECTED: dict[str, Any] = {
         {"kind": "memset", **copied(10, None, None)},
     ],
     "devices": [
-        {"physical_id": "GPU-0", **DEVICE, "device_ids": [{"process_id": 42, "device_id": 0}]}
+        {
+            "physical_id": "GPU-0",
+            **DEVICE,
+            "device_ids": [{"process_id": 42, "device_id": 0}],
+            "peaks": [
+                {
+                    "pipe": "fp32",
+                    "instruction": "FFMA",
+                    "input_type": "fp32",
+                    "accumulate_type": "fp32",
+                    "per_s": 19.5e12,
+                    "unit": "FLOP/s",
+                    "clock_hz": 1_410_000_000,
+                    "clock_basis": "maximum clock in the trace",
+                    "confidence": "A",
+                    "gpu": "NVIDIA A100-SXM4-40GB",
+                    "matched_by": "name",
+                }
+            ],
+        }
     ],
     "device_processes": [{"process_id": 42, "device_id": 0, "other_process_ns": 0, **DEVICE}],
     "streams": [stream(13, 4000), stream(7, 1000)],
@@ -290,7 +329,7 @@ def test_causes_keep_the_order_of_their_metric_and_refer_to_devices() -> None:
 
 def test_every_result_table_is_in_the_document() -> None:
     """But those that stand inside others, and the gap list, which may have a million rows."""
-    inside = {"kernels_by_device", "device_ordinals"}
+    inside = {"kernels_by_device", "device_ordinals", "peaks"}
     inside |= {"launches_by_kernel", "launch_totals", "queue_depth", "launch_stretches"}
     names = {each.name for each in TABLES} - inside - {"gaps"}
 

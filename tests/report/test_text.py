@@ -66,7 +66,7 @@ def test_the_heading_says_what_and_when() -> None:
     assert shown(typical()).splitlines()[:4] == [
         "kernelscope  runs/train.sqlite",
         "nsys 2025.3.1.90, started 2025-08-04 16:29:32 UTC",
-        "1 × NVIDIA A100-SXM4-40GB",
+        "1 × NVIDIA A100-SXM4-40GB: at most FP32 19.50 TFLOP/s",
         "window 10.00 µs: first to last CUDA activity (0.000001 s to 0.000011 s of the trace)",
     ]
 
@@ -178,3 +178,15 @@ def test_gpus_are_named_by_ordinal_only_where_that_is_unambiguous() -> None:
     ambiguous = shown(analysis(devices=devices, device_ordinals=two_processes)).splitlines()
     assert [line[:6] for line in ambiguous if "busy" in line] == ["GPU #0", "GPU #1"]
     assert "device 0 of process 8" in ambiguous
+
+
+def test_launch_shapes_say_how_full_they_make_the_gpu() -> None:
+    report = shown(typical(), width=140)
+    section = report[report.index("Launch shapes") :].splitlines()
+    assert " ".join(section[2].split()) == (
+        "share occupancy limited by waves last wave grid block kernel"
+    )
+    assert " ".join(section[4].split()).startswith(
+        "50.0 % 25.0 % registers 1.50 75.0 % 1×2×4 1×2×4"
+    )
+    assert "Launch shapes" not in shown(analysis(kernels=[kernel("k")]))

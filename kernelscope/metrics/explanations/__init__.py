@@ -20,6 +20,7 @@ from kernelscope.metrics.explanations import (
     idle_entries,
     iteration_entries,
     launch_entries,
+    occupancy_entries,
     range_entries,
     transfer_entries,
 )
@@ -48,6 +49,7 @@ __all__ = [
 TOPICS: Mapping[str, tuple[Explanation, ...]] = {
     "GPU time": device_entries.ENTRIES,
     "Kernels, calls, copies": event_entries.ENTRIES,
+    "Occupancy and peaks": occupancy_entries.ENTRIES,
     "CPU and GPU": host_entries.ENTRIES,
     "Launches": launch_entries.ENTRIES,
     "Idle time and findings": idle_entries.ENTRIES,
@@ -61,6 +63,7 @@ TOPICS: Mapping[str, tuple[Explanation, ...]] = {
 _IN_JSON: tuple[tuple[str, str], ...] = (
     ("kernels.by_device.", "kernels_by_device."),
     ("devices.device_ids.", "device_ordinals."),
+    ("devices.peaks.", "peaks."),
     ("iterations.rows.", "iterations."),
     ("unattributed.reasons.", "unattributed."),
     ("unattributed.by_domain.", "unattributed."),
