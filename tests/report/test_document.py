@@ -233,6 +233,8 @@ EXPECTED: dict[str, Any] = {
     "migrations": [],
     "communication": [],
     "communication_by_device": [],
+    "work": [],
+    "counter_join": [],
     "findings": [],
 }
 
