@@ -30,7 +30,7 @@ from kernelscope.metrics.range_results import GRAPH_KERNELS, RANGES, RANGES_BY_N
 from kernelscope.metrics.results import RESULTS
 from kernelscope.metrics.selection import select, window_between
 from kernelscope.metrics.window import Window, whole
-from kernelscope.metrics.work_results import COUNTER_JOIN, WORK
+from kernelscope.metrics.work_results import COUNTER_COVERAGE, WORK, WORK_BY_SHAPE
 from kernelscope.schema import TableSchema
 from kernelscope.trace import Capture, Table, Trace, stacked
 
@@ -61,7 +61,8 @@ TABLES: tuple[TableSchema, ...] = (
     COMMUNICATION,
     COMMUNICATION_BY_DEVICE,
     WORK,
-    COUNTER_JOIN,
+    WORK_BY_SHAPE,
+    COUNTER_COVERAGE,
     FINDINGS,
     PEAKS,
 )

@@ -8,7 +8,7 @@ counters: their n-th executions belong together where the runs are as long as ea
 
 from __future__ import annotations
 
-import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,58 +17,38 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics import counted_recipes as recipes
-from kernelscope.metrics.counted_recipes import RECIPES, UNITS
-from kernelscope.metrics.grouping import begins
+from kernelscope.metrics.counted_quantity import COLD_CACHE, PACKED, PARTIAL, Capability, Quantity
+from kernelscope.metrics.counted_recipes import (
+    CYCLES,
+    DURATION,
+    PER_CYCLE,
+    PER_SECOND,
+    RECIPES,
+    UNITS,
+    Recipe,
+)
+from kernelscope.metrics.counted_tensor import is_tensor_counter, tensor_work
+from kernelscope.metrics.counted_values import (
+    Counted,
+    added,
+    multiplied,
+    one_by_one,
+    over_runs,
+    summarised,
+)
+from kernelscope.metrics.grouping import begins, grouped
 from kernelscope.metrics.work_results import COUNTED_WORK
 from kernelscope.parsers.counter_set import SHAPE, CounterSet
 from kernelscope.trace import Categorical, Table, is_missing, missing_value, widened
 
-Floats = npt.NDArray[np.float64]
 Shape = tuple[int, ...] | None
-Capability = tuple[int, int] | None
+Group_ = tuple[str | None, Shape]
+Runs = dict[int, Counted]
 
-COLD_CACHE, PARTIAL, UNKNOWN_SHAPE = "cold_cache", "partial", "shape"
+CACHED = ("l2_bytes", "dram_bytes", "dram_read_bytes", "dram_write_bytes")
+"""Quantities that depend on what the caches hold, and on how large they are: L1 counts requests."""
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Counted:
-    """Values of one counter, or of one quantity, over the executions of a group.
-
-    Attributes
-    ----------
-    executions : int
-        How many.
-    mean, low, high : float
-        Per execution; NaN where it is not known.
-    each : ndarray of float64, shape (executions,), or None
-        One by one, in the order of launches, where they are known so.
-    """
-
-    executions: int
-    mean: float
-    low: float
-    high: float
-    each: Floats | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Quantity:
-    """A quantity of a group, and where it comes from.
-
-    Attributes
-    ----------
-    counted : Counted
-        The figures.
-    counters : str
-        The formula.
-    caveat : str or None
-        See ``work_results.COUNTED_WORK``.
-    """
-
-    counted: Counted
-    counters: str
-    caveat: str | None = None
+_MISSING = int(missing_value(np.dtype(np.int64)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,11 +75,14 @@ class Group:
     @property
     def spread(self) -> float:
         """(most − least) / mean of the FLOPs of an execution, or of what else was counted."""
-        flops = [each.counted for name, each in self.work.items() if name.endswith("_flops")]
-        seen = flops or [each.counted for each in self.work.values()]
-        lows = [float(c.each.min()) if c.each is not None else c.low for c in seen]
-        spreads = [(c.high - low) / c.mean for c, low in zip(seen, lows, strict=True) if c.mean > 0]
-        return max(spreads, default=0.0 if seen else np.nan)
+        flops = [each for name, each in self.work.items() if name.endswith("_flops")]
+        seen = [each.counted for each in flops] or [each.counted for each in self.work.values()]
+        if not seen:
+            return np.nan
+        if not flops:
+            return max(each.spread for each in seen)
+        factors = [each.exact if each.exact == 1 else max(each.least, 1.0) for each in flops]
+        return added(list(zip(factors, seen, strict=True))).spread
 
 
 def counted_work(counted: CounterSet, capability: Capability = None) -> list[Group]:
@@ -115,25 +98,26 @@ def counted_work(counted: CounterSet, capability: Capability = None) -> list[Gro
     Returns
     -------
     list of Group
-        In the order in which they were counted first.
+        In the order in which they were counted first; those of whose work nothing was counted
+        are left out.
     """
     cold = _cold(counted)
     capabilities = _capabilities(counted)
     found = []
     for (name, shape), counters in _by_group(counted):
-        is_cold = any(cold[run] for runs in counters.values() for run in runs)
-        merged = {metric: _over_runs(list(runs.values())) for metric, runs in counters.items()}
+        warm = {metric for metric, runs in counters.items() if not any(cold[run] for run in runs)}
+        merged = {metric: over_runs(list(runs.values())) for metric, runs in counters.items()}
         known = capabilities.get(name or "") or capability
-        work = dict(_quantities(merged, name or "", known, cold=is_cold))
-        executions = max(each.executions for each in merged.values())
-        found.append(Group(name, shape, executions, work))
+        work = dict(_quantities(merged, name or "", known, warm))
+        if work:
+            executions = max(each.counted.executions for each in work.values())
+            found.append(Group(name, shape, executions, work))
     return found
 
 
 def as_table(groups: Sequence[Group]) -> Table:
     """Return groups as rows, one a quantity, under ``work_results.COUNTED_WORK``."""
     rows = [(group, name, each) for group in groups for name, each in group.work.items()]
-    missing = missing_value(np.dtype(np.int64))
     columns: dict[str, Any] = {
         "kernel_name": Categorical.of([group.name for group, _, _ in rows]),
         "quantity": Categorical.of([name for _, name, _ in rows]),
@@ -142,11 +126,11 @@ def as_table(groups: Sequence[Group]) -> Table:
         "counters": Categorical.of([each.counters for *_, each in rows]),
         "caveat": Categorical.of([each.caveat for *_, each in rows]),
     }
-    for figure in ("mean", "low", "high"):
-        values = [getattr(each.counted, figure) for *_, each in rows]
-        columns[figure] = np.array(values, dtype=np.float64)
+    figures = [each.figures() for *_, each in rows]
+    for number, figure in enumerate(("value", "low", "high")):
+        columns[figure] = np.array([each[number] for each in figures], dtype=np.float64)
     for place, name in enumerate(SHAPE):
-        values = [missing if group.shape is None else group.shape[place] for group, _, _ in rows]
+        values = [_MISSING if group.shape is None else group.shape[place] for group, _, _ in rows]
         part, _, axis = name.partition("_")
         columns[f"{part}.{'xyz'.index(axis)}"] = np.array(values, dtype=np.int64)
     return Table.make(COUNTED_WORK, columns)
@@ -161,210 +145,178 @@ def _cold(counted: CounterSet) -> dict[int, bool]:
 def _capabilities(counted: CounterSet) -> dict[str, tuple[int, int]]:
     """Return the compute capability on which each kernel was counted; absent where not told."""
     table = counted.executions
-    names = table.texts("kernel_name")
-    pairs = zip(table.values("compute_major"), table.values("compute_minor"), strict=True)
-    known = zip(names, pairs, strict=True)
-    return {name or "": (major, minor) for name, (major, minor) in known if major is not None}
+    known: dict[str, tuple[int, int]] = {}
+    if not len(table):
+        return known
+    columns = [table[name] for name in ("kernel_name", "compute_major", "compute_minor")]
+    names = table.categories("kernel_name")
+    for code, major, minor in zip(*(each.tolist() for each in grouped(columns)[1]), strict=True):
+        if major >= 0:
+            known[names[code] if code >= 0 else ""] = (major, max(minor, 0))
+    return known
 
 
 def _wanted(names: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Return which counters enter a quantity: itself, or as a rate or the time that it is over."""
     exact = {counter for recipe in RECIPES for _, counter in recipe.terms}
-    patterns = [re.compile(each) for each in (recipes.TENSOR_OPS, recipes.TENSOR_INSTRUCTIONS)]
-    wanted = [name in exact or any(p.fullmatch(name) for p in patterns) for name in names]
-    return np.array([*wanted, False], dtype=np.bool_)
+    for counter in [each for each in exact if each.endswith(".sum")]:
+        cycles = CYCLES.format(unit=_unit(counter))
+        exact |= {counter + PER_SECOND, counter + PER_CYCLE, cycles, cycles + PER_SECOND, DURATION}
+    return np.array([*(name in exact or is_tensor_counter(name) for name in names), False])
 
 
-Runs = dict[int, Counted]
+def _unit(counter: str) -> str:
+    return counter.partition("__")[0]
 
 
-def _by_group(
-    counted: CounterSet,
-) -> Iterator[tuple[tuple[str | None, Shape], dict[str, Runs]]]:
+def _executions(counted: CounterSet) -> dict[tuple[str | None, Shape, int], int]:
+    """Return how many executions of each group each run counted."""
+    table = counted.executions
+    if not len(table):
+        return {}
+    columns = [widened(table[name]) for name in ("kernel_name", *SHAPE, "run")]
+    group, keys = grouped(columns)
+    number = np.bincount(group, weights=table["executions"], minlength=len(keys[0]))
+    names = table.categories("kernel_name")
+    found = {}
+    rows = zip(*(key.tolist() for key in keys), number.tolist(), strict=True)
+    for code, *shape, run, executions in rows:
+        found[_named(names, code, shape)[0], _named(names, code, shape)[1], run] = int(executions)
+    return found
+
+
+def _named(names: Sequence[str], code: int, shape: Sequence[int]) -> Group_:
+    return (names[code] if code >= 0 else None, None if shape[0] == _MISSING else tuple(shape))
+
+
+def _by_group(counted: CounterSet) -> Iterator[tuple[Group_, dict[str, Runs]]]:
     """Yield name and shape of each group, and its counters: by name, then by run."""
     table = counted.counters
     usable = _wanted(table.categories("metric"))[table["metric"]]
-    usable &= ~np.isnan(table["value"])
     usable &= is_missing(table["instance"])
     table = table.take(usable)
     if not len(table):
         return
     key = [widened(table[name]) for name in ("kernel_name", *SHAPE, "metric", "run")]
-    order = np.lexsort((widened(table["execution"]), widened(table["correlation_id"]), *key[::-1]))
-    key = [column[order] for column in key]
-    new_group = np.flatnonzero(begins(*key[:-2]))
-    bounds = [*new_group.tolist(), len(order)]
+    at = [widened(table[name]) for name in ("statistic", "execution", "correlation_id")]
+    order = np.lexsort((*at[::-1], *key[::-1]))
+    key, at = [each[order] for each in key], [each[order] for each in at]
+    # One counter may be printed under two headings: an execution counts once.
+    once = begins(*key, *at) | ((at[1] == _MISSING) & (at[2] == _MISSING))
+    order, key = order[once], [each[once] for each in key]
+    bounds = [*np.flatnonzero(begins(*key[:-2])).tolist(), len(order)]
     segments = [*np.flatnonzero(begins(*key)).tolist(), len(order)]
-    found: list[tuple[int, tuple[str | None, Shape], dict[str, Runs]]] = []
+    executions = _executions(counted)
     names, metrics = table.categories("kernel_name"), table.categories("metric")
-    at = 0
+    found: list[tuple[int, Group_, dict[str, Runs]]] = []
+    place = 0
     for first, last in pairwise(bounds):
-        counters: dict[str, Runs] = {}
-        while segments[at] < last:
-            rows = order[segments[at] : segments[at + 1]]
-            metric = metrics[int(table["metric"][rows[0]])]
-            counters.setdefault(metric, {})[int(table["run"][rows[0]])] = _counted(table, rows)
-            at += 1
-        code = int(key[0][first])
-        shape = tuple(int(column[first]) for column in key[1:7])
-        told = shape[0] != missing_value(np.dtype(np.int64))
-        name = None if code < 0 else names[code]
-        found.append((int(order[first:last].min()), (name, shape if told else None), counters))
+        counters: dict[str, Runs] = defaultdict(dict)
+        group = _named(names, int(key[0][first]), [int(part[first]) for part in key[1:7]])
+        while segments[place] < last:
+            begin, end = segments[place], segments[place + 1]
+            run = int(key[-1][begin])
+            value = _counted(table, order[begin:end], executions.get((*group, run), 0))
+            if value is not None:
+                counters[metrics[int(key[-2][begin])]][run] = value
+            place += 1
+        found.append((int(order[first:last].min()), group, counters))
     for _, group, counters in sorted(found, key=lambda each: each[0]):
-        yield group, counters
+        _take_back(counters)
+        yield group, {metric: runs for metric, runs in counters.items() if runs}
 
 
-def _counted(table: Table, rows: npt.NDArray[np.intp]) -> Counted:
-    """Return what a run says of one counter of a group."""
-    value, statistics = table["value"][rows], table.categories("statistic")
-    by_statistic = {
-        name: value[table["statistic"][rows] == code] for code, name in enumerate(statistics)
-    }
-    each = by_statistic.get("value", value[:0])
-    if len(each):
-        return Counted(len(each), float(each.mean()), float(each.min()), float(each.max()), each)
-    weights = widened(table["executions"])[rows]
-    executions = int(weights.max())
-    mean, total = by_statistic.get("mean", value[:0]), by_statistic.get("sum", value[:0])
-    middle = (
-        float(mean.mean())
-        if len(mean)
-        else float(total.mean() / executions if len(total) else np.nan)
+def _counted(table: Table, rows: npt.NDArray[np.intp], executions: int) -> Counted | None:
+    """Return what a run says of one counter of a group; None where it has no value."""
+    value, rounding = table["value"][rows], table["rounding"][rows]
+    statistics, statistic = table.categories("statistic"), table["statistic"][rows]
+    of = {name: statistic == code for code, name in enumerate(statistics)}
+    nothing = np.zeros(len(rows), dtype=np.bool_)
+    single = of.get("value", nothing)
+    if single.any():
+        number = max(executions, int(single.sum()))
+        return one_by_one(value[single], rounding[single], number)
+    weights = widened(table["executions"])[rows].astype(np.float64)
+    means, sums = of.get("mean", nothing), of.get("sum", nothing)
+    if not (means.any() or sums.any()):
+        return None
+    used = means if means.any() else sums
+    number = int(weights[used].sum())
+    total = float((value * weights if means.any() else value)[used].sum())
+    low, high = of.get("min", nothing), of.get("max", nothing)
+    slack = np.nan_to_num(rounding, nan=0.0)
+    return summarised(
+        number,
+        total / number if number else np.nan,
+        float((value - slack)[low].min()) if low.any() else np.nan,
+        float((value + slack)[high].max()) if high.any() else np.nan,
     )
-    low, high = (by_statistic.get(name, value[:0]) for name in ("min", "max"))
-    return Counted(
-        executions,
-        middle,
-        float(low.min()) if len(low) else np.nan,
-        float(high.max()) if len(high) else np.nan,
-    )
 
 
-def _over_runs(runs: Sequence[Counted]) -> Counted:
-    """Return what several runs say of one counter: their mean, and the extremes of all."""
-    if len(runs) == 1:
-        return runs[0]
-    each = [
-        run.each for run in runs if run.each is not None and len(run.each) == runs[0].executions
-    ]
-    together = np.mean(each, axis=0) if len(each) == len(runs) else None
-    return Counted(
-        max(run.executions for run in runs),
-        float(np.mean([run.mean for run in runs])),
-        min(run.low for run in runs),
-        max(run.high for run in runs),
-        together,
+def _take_back(counters: dict[str, Runs]) -> None:
+    """Add the counts that a run stored as rates only: times the duration of the same execution.
+
+    They stand under the name of the product, ``x.sum.per_second · gpu__time_duration.sum``, and
+    stand in for ``x.sum`` where that was not counted.
+    """
+    for suffix, scale in ((PER_SECOND, 1e9), (PER_CYCLE, 1.0)):
+        for rate in [each for each in counters if each.endswith(suffix)]:
+            time = DURATION if suffix == PER_SECOND else CYCLES.format(unit=_unit(rate))
+            times = counters.get(time) or counters.get(_taken_back(time, PER_SECOND, DURATION), {})
+            for run, value in counters[rate].items():
+                product = multiplied(value, times[run], scale) if run in times else None
+                if product is not None:
+                    name = _taken_back(rate.removesuffix(suffix), suffix, time)
+                    counters.setdefault(name, {})[run] = product
+
+
+def _taken_back(count: str, suffix: str, time: str) -> str:
+    return f"{count}{suffix} · {time}"
+
+
+def _found(counter: str, counters: Mapping[str, Counted]) -> str | None:
+    """Return the name under which a count stands: its own, or as a rate times a duration."""
+    cycles = CYCLES.format(unit=_unit(counter))
+    names = (
+        counter,
+        _taken_back(counter, PER_SECOND, DURATION),
+        _taken_back(counter, PER_CYCLE, cycles),
     )
+    return next((name for name in names if name in counters), None)
 
 
 def _quantities(
-    counters: Mapping[str, Counted], name: str, capability: Capability, *, cold: bool
+    counters: Mapping[str, Counted], name: str, capability: Capability, warm: set[str]
 ) -> Iterator[tuple[str, Quantity]]:
     found: dict[str, Quantity] = {}
     for recipe in RECIPES:
-        if recipe.quantity in found or not all(counter in counters for _, counter in recipe.terms):
+        if recipe.quantity in found:
             continue
-        total = _sum([(factor, counters[counter]) for factor, counter in recipe.terms])
-        formula = " + ".join(f"{factor:g} {counter}" for factor, counter in recipe.terms)
-        caveat = PARTIAL if recipe.partial else None
-        if recipe.partial:
-            total = Counted(total.executions, np.nan, total.low, np.nan)
-        elif cold and recipe.quantity.startswith("dram"):
-            total, caveat = _at_most(total), COLD_CACHE
-        found[recipe.quantity] = Quantity(total, formula, caveat)
-    found |= _tensor(counters, name, capability)
+        names = [_found(counter, counters) for _, counter in recipe.terms]
+        if None not in names:
+            terms = [(f, name) for (f, _), name in zip(recipe.terms, names, strict=True) if name]
+            found[recipe.quantity] = _made(recipe, terms, counters, capability, warm)
+    found |= tensor_work(counters, name, capability)
     for quantity in UNITS:
         if quantity in found:
             yield quantity, found[quantity]
 
 
-def _at_most(counted: Counted) -> Counted:
-    """Return the figures of what was counted with empty caches: nothing says what it would be."""
-    return Counted(counted.executions, counted.mean, np.nan, counted.high, counted.each)
-
-
-def _sum(terms: Sequence[tuple[float, Counted]]) -> Counted:
-    """Return Σ factor · counter; its extremes lie within the sums of theirs."""
-    each = [factor * counted.each for factor, counted in terms if counted.each is not None]
-    aligned = len(each) == len(terms) and len({len(values) for values in each}) == 1
-    if aligned:
-        total = np.sum(each, axis=0)
-        return Counted(
-            len(total), float(total.mean()), float(total.min()), float(total.max()), total
-        )
-    mean, low, high = (
-        float(sum(factor * getattr(counted, figure) for factor, counted in terms))
-        for figure in ("mean", "low", "high")
-    )
-    return Counted(max(counted.executions for _, counted in terms), mean, low, high)
-
-
-def _tensor(
-    counters: Mapping[str, Counted], name: str, capability: Capability
-) -> dict[str, Quantity]:
-    """Return the operations of tensor cores: as they were counted, else from instructions."""
-    return _tensor_by_path(counters) or _tensor_by_instruction(counters, name, capability)
-
-
-def _tensor_by_path(counters: Mapping[str, Counted]) -> dict[str, Quantity]:
-    terms: dict[str, list[str]] = {}
-    for counter in counters:
-        path = re.fullmatch(recipes.TENSOR_OPS, counter)
-        if path is None:
-            continue
-        # What is counted with and without sparsity apart is counted together as well.
-        if path["sparse"] and counter.replace(path["sparse"], "") in counters:
-            continue
-        whole = path["source"].startswith(("int", "uint", "u8", "s8", "bin", "b1"))
-        terms.setdefault("tensor_int_ops" if whole else "tensor_flops", []).append(counter)
-    return {
-        quantity: Quantity(
-            _sum([(1.0, counters[each]) for each in names]),
-            " + ".join(f"1 {each}" for each in names),
-        )
-        for quantity, names in terms.items()
-    }
-
-
-def _tensor_by_instruction(
-    counters: Mapping[str, Counted], name: str, capability: Capability
-) -> dict[str, Quantity]:
-    """Return operations as instructions times 2·m·n·k of their shape, or between bounds."""
-    by_kind: dict[str, list[str]] = {}
-    for counter in counters:
-        kind = re.fullmatch(recipes.TENSOR_INSTRUCTIONS, counter)
-        if kind is not None:
-            whole = kind["kind"] in recipes.TENSOR_KINDS["int"]
-            by_kind.setdefault("tensor_int_ops" if whole else "tensor_flops", []).append(counter)
-    every = [f"{unit}__inst_executed_pipe_tensor.sum" for unit in ("sm", "smsp")]
-    if not by_kind:
-        by_kind = {"tensor_flops": [each for each in every if each in counters][:1]}
-    found = {}
-    for quantity, names in by_kind.items():
-        used = [each for each in names if counters[each].high > 0] or names[:1]
-        if used:
-            total = _sum([(1.0, counters[each]) for each in used])
-            # One kind has the shape that the name tells; those of warp groups are longer.
-            shaped = len(used) == 1 and "gmma" not in used[0]
-            shaped &= used[0] not in every or capability is None or capability < (9, 0)
-            found[quantity] = _operations(total, used, name if shaped else "", capability)
-    return found
-
-
-def _operations(
-    instructions: Counted, counters: Sequence[str], name: str, capability: Capability
+def _made(
+    recipe: Recipe,
+    terms: Sequence[tuple[float, str]],
+    counters: Mapping[str, Counted],
+    capability: Capability,
+    warm: set[str],
 ) -> Quantity:
-    counted = " + ".join(counters)
-    if instructions.high == 0:
-        return Quantity(instructions, f"0 {counted}")
-    least, most = recipes.TENSOR_BOUNDS.get(capability or (0, 0), (0, np.nan))
-    if least < most or np.isnan(most):
-        for pattern, operations in recipes.TENSOR_SHAPES:
-            if re.search(pattern, name):
-                least = most = operations
-                break
-    if least == most:
-        return Quantity(_sum([(least, instructions)]), f"{least} {counted}")
-    bounds = Counted(
-        instructions.executions, np.nan, least * instructions.low, most * instructions.high
-    )
-    return Quantity(bounds, f"{least} to {most:g} {counted}", UNKNOWN_SHAPE)
+    """Return what a recipe makes of counters, and how far it is known."""
+    total = added([(factor, counters[counter]) for factor, counter in terms])
+    formula = " + ".join(f"{factor:g} {counter}" for factor, counter in terms)
+    later = recipe.before is not None and capability is not None and capability >= recipe.before
+    if recipe.partial or later:
+        return Quantity(total, formula, PARTIAL, 1.0, np.nan, np.nan)
+    if recipe.packed and total.high != 0:
+        return Quantity(total, f"1 to 2 ({formula})", PACKED, 1.0, np.nan, 2.0)
+    if recipe.quantity in CACHED and not all(counter in warm for _, counter in terms):
+        return Quantity(total, formula, COLD_CACHE, np.nan, 1.0, 1.0)
+    return Quantity(total, formula)

@@ -12,26 +12,41 @@ not agree. Only counts are taken over, never times, rates or percentages of the 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.counted_work import Counted, counted_work
-from kernelscope.metrics.counter_join_tables import Part, findings_of, join_table, work_table
+from kernelscope.metrics.counted_quantity import Quantity
+from kernelscope.metrics.counted_work import counted_work
+from kernelscope.metrics.counter_findings import (
+    findings_of,
+    refuse_another_program,
+    refuse_what_says_nothing,
+)
+from kernelscope.metrics.counter_gpus import capability_of, of_these_gpus
 from kernelscope.metrics.counter_match import WITHOUT_SHAPE, Match, Shapes, matches, shapes_of
 from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.health import Finding
 from kernelscope.metrics.launch_times import LaunchTimes, called_at, launch_times
 from kernelscope.metrics.window import Window, starts_inside, whole
+from kernelscope.metrics.work_tables import (
+    ALIKE,
+    BOUNDS,
+    ORDER,
+    SAME,
+    Figures,
+    Part,
+    coverage_table,
+    work_tables,
+)
 from kernelscope.parsers.counter_set import CounterSet
 from kernelscope.trace import Table, Trace
 
 Int64s = npt.NDArray[np.int64]
 
-ALIKE = 0.02
+MOST_SPREAD = 0.02
 """Executions whose FLOPs differ by this share of their mean, or less, are taken as equal."""
 
 
@@ -41,16 +56,17 @@ class CounterJoin:
 
     Attributes
     ----------
-    work : Table
-        Under ``work_results.WORK``: a row per kernel and quantity.
-    join : Table
-        Under ``work_results.COUNTER_JOIN``: a row per launch shape, of the trace or counted.
+    work, work_by_shape : Table
+        Under ``work_results.WORK``: a row per kernel and quantity; and per launch shape.
+    coverage : Table
+        Under ``work_results.COUNTER_COVERAGE``: a row per launch shape, of the trace or counted.
     findings : tuple of Finding
         What there is to doubt.
     """
 
     work: Table
-    join: Table
+    work_by_shape: Table
+    coverage: Table
     findings: tuple[Finding, ...]
 
 
@@ -76,61 +92,35 @@ def join_counters(
         Of the same trace: the order of launches is theirs.
     same_run : bool
         Whether the counters are of the executions of this trace.
+
+    Raises
+    ------
+    NotRecordedError
+        If counters of another run hold no FLOPs, bytes or instructions.
+    SelectionError
+        If none of them is of a kernel of the trace.
     """
     window = window or whole(trace)
     shapes = shapes_of(trace.kernels, window)
-    kept, elsewhere = _of_this_gpu(trace, counted)
-    groups = counted_work(kept, _capability(trace))
+    kept, findings = of_these_gpus(trace, counted)
+    groups = counted_work(kept, capability_of(trace))
+    if not same_run and not findings:
+        refuse_what_says_nothing(counted, groups)
     found = list(matches(shapes, groups))
+    if not same_run and groups and shapes.names and not found:
+        refuse_another_program(shapes, groups)
     order = _Order(trace, window, shapes, launches, same_run)
-    rows: dict[tuple[str, str], list[Part]] = defaultdict(list)
-    hows = {}
+    parts, hows = [], {}
     for match in found:
-        how, each = order.of(match)
+        how, figures = order.of(match)
         hows[match.place] = how
         for name, quantity in match.group.work.items():
-            figures = each(quantity.counted)
-            rows[shapes.names[match.place], name].append((match, quantity, figures, how))
-    join = join_table(shapes, groups, found, hows)
-    doubts = findings_of(join, found, shapes, elsewhere, same_run=same_run)
-    return CounterJoin(work_table(trace, shapes, rows), join, tuple(doubts))
-
-
-def _capability(trace: Trace) -> tuple[int, int] | None:
-    """Return the compute capability of the trace's GPUs, where they have one in common."""
-    table = trace.devices
-    pairs = set(zip(table.values("compute_major"), table.values("compute_minor"), strict=True))
-    known = {(major, minor) for major, minor in pairs if major is not None and minor is not None}
-    return known.pop() if len(known) == 1 else None
-
-
-def _of_this_gpu(trace: Trace, counted: CounterSet) -> tuple[CounterSet, list[str]]:
-    """Return the counters of GPUs of the trace's compute capability, and what others there were.
-
-    For another one kernels are compiled, and chosen, anew.
-    """
-    here = _capability(trace)
-    table = counted.executions
-    pairs = list(zip(table.values("compute_major"), table.values("compute_minor"), strict=True))
-    foreign = np.array(
-        [
-            here is not None and major is not None and (major, minor) != here
-            for major, minor in pairs
-        ],
-        dtype=np.bool_,
-    )
-    if not foreign.any():
-        return counted, []
-    runs = np.unique(table["run"][foreign])
-    names = sorted(
-        {f"{a}.{b}" for (a, b), is_foreign in zip(pairs, foreign, strict=True) if is_foreign}
-    )
-    there = ~np.isin(counted.counters["run"], runs)
-    stay = ~np.isin(table["run"], runs)
-    left = CounterSet(
-        counted.counters.take(there), table.take(stay), counted.sources, counted.warnings
-    )
-    return left, names
+            parts.append(Part(match.place, name, quantity, figures(quantity), how))
+    coverage = coverage_table(shapes, groups, found, hows)
+    serialised = trace.capture.serialised is not None
+    work, by_shape = work_tables(shapes, parts, serialised=serialised)
+    findings += findings_of(coverage, found, shapes, hows, same_run=same_run)
+    return CounterJoin(work, by_shape, coverage, tuple(findings))
 
 
 class _Order:
@@ -149,18 +139,19 @@ class _Order:
         self._sorted: tuple[npt.NDArray[np.intp], list[int]] | None = None
         self._inside = starts_inside(trace.kernels, window)
 
-    def of(self, match: Match) -> tuple[str, Callable[[Counted], Counted]]:
+    def of(self, match: Match) -> tuple[str, Callable[[Quantity], Figures]]:
         """Return how a group's executions were counted, and what of a quantity is the window's."""
         started = int(self._shapes.started[match.place])
         told = match.by != WITHOUT_SHAPE
-        if told and (self._same_run or match.group.spread > ALIKE):
+        alike = match.group.spread <= MOST_SPREAD
+        if told and (self._same_run or not alike):
             places = self._places(match)
             if places is not None:
-                how = "same execution" if self._same_run else "order"
-                return how, lambda counted: _picked(counted, places, started)
-        if match.group.spread > ALIKE or not told:
-            return "bounds", lambda counted: _times(counted, started)
-        return "alike", lambda counted: _times(counted, started)
+                counted = match.group.executions
+                how = SAME if self._same_run else ORDER
+                return how, lambda each: each.figures(each.counted.picked(places, counted))
+        how = ALIKE if alike and told else BOUNDS
+        return how, lambda each: each.figures(each.counted.times(started))
 
     def _places(self, match: Match) -> Int64s | None:
         """Return the number, in its process, of each execution of a group inside the window.
@@ -179,7 +170,7 @@ class _Order:
         if self._sorted is None:
             trace, of = self._trace, self._shapes.of_kernel
             if self._same_run:
-                at: Int64s = np.arange(len(of), dtype=np.int64)
+                at = trace.kernels["correlation_id"]  # as counters are sorted
             else:
                 launches = self._launches or launch_times(trace)
                 at = called_at(trace.kernels, launches.call_of_kernel, launches)
@@ -189,18 +180,3 @@ class _Order:
             self._sorted = order, [0, *bounds]
         order, bounds = self._sorted
         return order[bounds[place] : bounds[place + 1]]
-
-
-def _times(counted: Counted, executions: int) -> Counted:
-    """Return the figures of so many executions."""
-    return Counted(
-        executions, executions * counted.mean, executions * counted.low, executions * counted.high
-    )
-
-
-def _picked(counted: Counted, places: Int64s, executions: int) -> Counted:
-    """Return the sum over some executions; of what is not known one by one, between bounds."""
-    if counted.each is None or (len(places) and int(places.max()) >= len(counted.each)):
-        return _times(counted, executions)
-    total = float(counted.each[places].sum())
-    return Counted(executions, total, np.nan if np.isnan(counted.low) else total, total)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from kernelscope.metrics.counted_work import Group, Shape
 from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.intervals import sums_by
-from kernelscope.metrics.kernel_spelling import SPELLINGS
+from kernelscope.metrics.kernel_spelling import SPELLINGS, spelled
 from kernelscope.metrics.window import Window, clipped_durations, starts_inside
 from kernelscope.parsers.counter_set import SHAPE
 from kernelscope.trace import Table, missing_value, widened
@@ -83,7 +83,9 @@ def shapes_of(kernels: Table, window: Window) -> Shapes:
 def matches(shapes: Shapes, groups: Sequence[Group]) -> Iterator[Match]:
     """Yield which group of the trace was counted as which group, the strictest spelling first.
 
-    A looser spelling counts only where one group of either side is left that it fits.
+    A looser spelling counts only where one of the two sides says no more than it (a base name that
+    ncu was told to print: two instances of a template are two kernels), and where one group of
+    either side is left that it fits.
     """
     here, there = set(range(len(shapes.names))), set(range(len(groups)))
     spell = _Spelled()
@@ -95,23 +97,46 @@ def matches(shapes: Shapes, groups: Sequence[Group]) -> Iterator[Match]:
             {i: (spell(spelling, groups[i].name), groups[i].shape) for i in sorted(there)}
         )
         for key, number in theirs.items():
-            if key in mine and key[1] is not None:
-                yield Match(mine[key], groups[number], by)
-                here.remove(mine[key])
+            if key not in mine or key[1] is None:
+                continue
+            place = mine[key]
+            if _fit(spell, spelling, shapes.names[place], groups[number].name):
+                yield Match(place, groups[number], by)
+                here.remove(place)
                 there.remove(number)
-    shapeless = [number for number in sorted(there) if groups[number].shape is None]
+    yield from _without_shape(shapes, groups, here, there)
+
+
+def _fit(spell: _Spelled, spelling: Callable[[str], str], one: str, other: str | None) -> bool:
+    """Return whether names that agree in a loose spelling may be one: one of them is no longer."""
+    if spelling in (str, spelled):
+        return True
+    loose = spell(spelling, one)
+    return loose in (spell(spelled, one), spell(spelled, other))
+
+
+def _without_shape(
+    shapes: Shapes, groups: Sequence[Group], here: set[int], there: set[int]
+) -> Iterator[Match]:
+    """Yield matches with groups whose source does not say in which shape the kernel ran.
+
+    A name of the trace then stands for all its launch shapes.
+    """
+    spell = _Spelled()
+    left = [number for number in sorted(there) if groups[number].shape is None]
     for _, spelling in SPELLINGS:
         names: dict[str, set[str]] = defaultdict(set)
         for place in here:
             names[spell(spelling, shapes.names[place])].add(shapes.names[place])
-        theirs = _only({number: spell(spelling, groups[number].name) for number in shapeless})
-        for key, number in theirs.items():
-            if len(names.get(key, ())) == 1:
-                [name] = names[key]
-                for place in [each for each in sorted(here) if shapes.names[each] == name]:
-                    yield Match(place, groups[number], WITHOUT_SHAPE)
-                    here.remove(place)
-                shapeless.remove(number)
+        for key, number in _only({each: spell(spelling, groups[each].name) for each in left}).items():
+            found = names.get(key, set())
+            name = next(iter(found)) if len(found) == 1 else None
+            if name is None or not _fit(spell, spelling, name, groups[number].name):
+                continue
+            for place in [each for each in sorted(here) if shapes.names[each] == name]:
+                yield Match(place, groups[number], WITHOUT_SHAPE)
+                here.remove(place)
+            left.remove(number)
 
 
 class _Spelled(dict[tuple[Callable[[str], str], str], str]):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from kernelscope.parsers.demangle import demangled
+
 _ANONYMOUS = ("(anonymousnamespace)", "<unnamed>", "{anonymous}", "`anonymous-namespace'")
 _CAST = re.compile(
     r"\((?:bool|(?:un)?signed(?:char|short|int|long|longlong)?|char|short|int|long|longlong)\)"
@@ -18,9 +20,11 @@ _BLANKS = re.compile(r"\s+")
 def spelled(name: str) -> str:
     """Return `name` without what tools write differently: blanks, casts, suffixes of numbers.
 
-    ``void f<(int)4, true>(float *)`` and ``f<4, 1>(float*)`` come out alike.
+    ``void f<(int)4, true>(float *)`` and ``f<4, 1>(float*)`` come out alike, and as the mangled
+    name does.
     """
-    text = _BLANKS.sub("", name).removeprefix("void")
+    text = demangled([name])[name] if name.startswith("_Z") else name
+    text = _BLANKS.sub("", text.removeprefix("void "))
     for each in _ANONYMOUS:
         text = text.replace(each, "@")
     text = _SUFFIX.sub("", _CAST.sub("", text))

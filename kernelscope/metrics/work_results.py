@@ -29,51 +29,63 @@ COUNTED_WORK = TableSchema(
         *_SHAPE,
         *_QUANTITY,
         integer("executions", "count", "executions that were counted"),
-        real("mean", "see unit", "per execution; missing where only bounds are known"),
+        real("value", "see unit", "of a mean execution; missing where only bounds are known"),
         real("low", "see unit", "the least that any execution can have done"),
         real("high", "see unit", "the most; missing where nothing bounds it"),
         text("counters", "how it follows from them: 1 a + 2 b"),
         text(
             "caveat",
             "cold_cache: caches were emptied before, so that it is an upper bound; partial: the "
-            "counters see a part only; shape: the instruction's shape is not in the name",
+            "counters see a part only; shape: nothing tells the shape of the instructions; packed: "
+            "nor on how many elements they worked",
             optional=True,
         ),
     ),
 )
 
+_WORK = (
+    *_QUANTITY,
+    real("value", "see unit", "of the counted executions; missing where only bounds are known"),
+    real("low", "see unit", "the least that it can be; missing where nothing bounds it"),
+    real("high", "see unit", "the most that it can be; missing where nothing bounds it"),
+    real(
+        "rate_per_s",
+        "unit/s",
+        "value over the time of the counted executions in this trace, never in the run that "
+        "counted; missing where the profiler ran kernels one by one",
+    ),
+    real("intensity", "flop/byte", "of a memory level: counted FLOPs per byte"),
+    real("intensity_low", "flop/byte", "the least that it can be"),
+    real("intensity_high", "flop/byte", "the most that it can be; missing where nothing bounds it"),
+    text("intensity_of", "the quantities whose FLOPs those are", optional=True),
+    integer("executions", "count", "executions that start in the window"),
+    integer("counted_executions", "count", "those of them that counters were found for"),
+    real("coverage", "ratio", "the share of the time of all that the counted ones took"),
+    text(
+        "how",
+        "alike: the executions of a launch shape differ by 2 % at most, each counts as their "
+        "mean; order: the n-th execution counts as the n-th that was counted; bounds: neither; "
+        "same execution: this trace holds the counters",
+    ),
+    text("source", "counters"),
+    text("counters", "how it follows from them: 1 a + 2 b"),
+    text("caveat", "see `counted_work`", optional=True),
+)
+
 WORK = TableSchema(
     "work",
     "How much work do kernels do, by their counters?",
-    (
-        text("name", "the kernel's full name"),
-        *_QUANTITY,
-        real("value", "see unit", "of the counted executions; missing where only bounds are known"),
-        real("low", "see unit", "the least that it can be; missing where nothing bounds it"),
-        real("high", "see unit", "the most that it can be; missing where nothing bounds it"),
-        real(
-            "rate_per_s",
-            "unit/s",
-            "value over the time of the counted executions in this trace, never in the run that "
-            "counted; missing where the profiler ran kernels one by one",
-        ),
-        integer("executions", "count", "executions that start in the window"),
-        integer("counted_executions", "count", "those of them that counters were found for"),
-        real("coverage", "ratio", "their share of the kernel's time"),
-        text(
-            "how",
-            "alike: the executions of a launch shape differ by 2 % at most, each counts as their "
-            "mean; order: the n-th execution counts as the n-th that was counted; bounds: neither; "
-            "same execution: this trace holds the counters",
-        ),
-        text("source", "counters"),
-        text("counters", "how it follows from them: 1 a + 2 b"),
-        text("caveat", "see `counted_work`", optional=True),
-    ),
+    (text("name", "the kernel's full name"), *_WORK),
 )
 
-COUNTER_JOIN = TableSchema(
-    "counter_join",
+WORK_BY_SHAPE = TableSchema(
+    "work_by_shape",
+    "How much work do kernels do in each launch shape, by their counters?",
+    (text("name", "the kernel's full name"), *_SHAPE, *_WORK),
+)
+
+COUNTER_COVERAGE = TableSchema(
+    "counter_coverage",
     "Which kernels of the trace were counted, and how well does the other run fit?",
     (
         text("name", "the kernel's full name in the trace", optional=True),

@@ -16,7 +16,7 @@ _BYTES = ("dram_bytes", "l2_bytes", "l1_bytes")
 
 def work(analysis: Analysis, page: Page) -> list[Text]:
     """How much work do kernels do, by their counters?"""
-    join = analysis.tables["counter_join"]
+    join = analysis.tables["counter_coverage"]
     if not len(join):
         return []
     lines = heading(page, "Counted work", "FLOPs and bytes by counters, over this trace's time")

@@ -234,7 +234,8 @@ EXPECTED: dict[str, Any] = {
     "communication": [],
     "communication_by_device": [],
     "work": [],
-    "counter_join": [],
+    "work_by_shape": [],
+    "counter_coverage": [],
     "findings": [],
 }
 

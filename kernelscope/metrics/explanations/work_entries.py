@@ -68,7 +68,7 @@ ENTRIES: tuple[Explanation, ...] = (
         source=OWN,
     ),
     Explanation(
-        key="counter_join.spread",
+        key="counter_coverage.spread",
         question="How much do the executions of a launch shape differ in their FLOPs?",
         formula="(most − least) / mean; without FLOPs, of what else was counted",
         unit="ratio",
