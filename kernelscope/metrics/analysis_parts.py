@@ -168,7 +168,9 @@ def counted_tables(
 ) -> tuple[Tables, list[Finding]]:
     """Return the work that was counted, here or in another run, and what there is to doubt."""
     if counters is None and not len(trace.counters):
-        return {each.name: Table.empty(each) for each in (WORK, WORK_BY_SHAPE, COUNTER_COVERAGE)}, []
+        return {
+            each.name: Table.empty(each) for each in (WORK, WORK_BY_SHAPE, COUNTER_COVERAGE)
+        }, []
     from kernelscope.metrics.counter_join import join_counters  # noqa: PLC0415 - few have counters
     from kernelscope.parsers.nvprof_runs import of_trace  # noqa: PLC0415
 

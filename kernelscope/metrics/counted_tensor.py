@@ -92,7 +92,9 @@ def _by_instruction(
     if not kinds:
         return {}
     nothing, formula = counters[next(iter(kinds.values()))], " + ".join(kinds.values())
-    could = {kind for kind, since in recipes.TENSOR_KINDS if capability is None or capability >= since}
+    could = {
+        kind for kind, since in recipes.TENSOR_KINDS if capability is None or capability >= since
+    }
     if could <= set(kinds):
         return {FLOPS: Quantity(nothing, f"0 {formula}")}
     return {FLOPS: Quantity(nothing, f"0 {formula}", PARTIAL, 1.0, np.nan, np.nan)}
@@ -104,7 +106,9 @@ def _of_kinds(
     found = {}
     for quantity in (FLOPS, INT_OPS):
         whole = quantity == INT_OPS
-        mine = {kind: each for kind, each in used.items() if (kind in recipes.WHOLE_NUMBERS) == whole}
+        mine = {
+            kind: each for kind, each in used.items() if (kind in recipes.WHOLE_NUMBERS) == whole
+        }
         if not mine:
             continue
         instructions = added([(1.0, counters[each]) for each in mine.values()])

@@ -79,7 +79,7 @@ def one_by_one(values: Floats, rounding: Floats, executions: int) -> Counted | N
 
 def _together(values: Floats, rounding: float) -> Counted:
     mean, low, high = float(values.mean()), float(values.min()), float(values.max())
-    spread = _spread(mean, low, high)
+    spread = spread_of(mean, low, high)
     return Counted(
         len(values), mean, max(low - rounding, 0.0), high + rounding, spread, values, rounding
     )
@@ -96,10 +96,11 @@ def summarised(executions: int, mean: float, low: float, high: float) -> Counted
         low, high = (mean if np.isnan(each) else each for each in (low, high))
     if np.isnan(low) or np.isnan(high):
         return Counted(executions, mean, 0.0, np.nan, np.inf)
-    return Counted(executions, mean, max(low, 0.0), high, _spread(mean, low, high))
+    return Counted(executions, mean, max(low, 0.0), high, spread_of(mean, low, high))
 
 
-def _spread(mean: float, low: float, high: float) -> float:
+def spread_of(mean: float, low: float, high: float) -> float:
+    """Return (most − least) / mean; infinite where an extreme is not known."""
     if np.isnan(low) or np.isnan(high):
         return np.inf
     return (high - low) / mean if mean > 0 else 0.0
@@ -117,7 +118,7 @@ def over_runs(runs: Sequence[Counted]) -> Counted:
     each = None
     if len(one_by_one) == len(runs) and len({len(values) for values in one_by_one}) == 1:
         each = np.mean(one_by_one, axis=0)
-    spread = _spread(mean, low, high - 2 * rounding)
+    spread = spread_of(mean, low, high - 2 * rounding)
     return Counted(executions, mean, low, high, max(spread, 0.0), each, rounding)
 
 
@@ -131,7 +132,7 @@ def added(terms: Sequence[tuple[float, Counted]]) -> Counted:
         float(sum(factor * getattr(counted, figure) for factor, counted in terms))
         for figure in ("mean", "low", "high")
     )
-    spread = terms[0][1].spread if len(terms) == 1 else _spread(mean, low, high)
+    spread = terms[0][1].spread if len(terms) == 1 else spread_of(mean, low, high)
     executions = max(counted.executions for _, counted in terms)
     return Counted(executions, mean, low, high, spread, None, rounding)
 

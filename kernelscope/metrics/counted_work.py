@@ -8,10 +8,8 @@ counters: their n-th executions belong together where the runs are as long as ea
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,23 +25,15 @@ from kernelscope.metrics.counted_recipes import (
     UNITS,
     Recipe,
 )
+from kernelscope.metrics.counted_series import Series, Shape, series_of
 from kernelscope.metrics.counted_tensor import is_tensor_counter, tensor_work
-from kernelscope.metrics.counted_values import (
-    Counted,
-    added,
-    multiplied,
-    one_by_one,
-    over_runs,
-    summarised,
-)
-from kernelscope.metrics.grouping import begins, grouped
+from kernelscope.metrics.counted_values import Counted, added, multiplied, over_runs
+from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.work_results import COUNTED_WORK
 from kernelscope.parsers.counter_set import SHAPE, CounterSet
-from kernelscope.trace import Categorical, Table, is_missing, missing_value, widened
+from kernelscope.trace import Categorical, Table, missing_value
 
-Shape = tuple[int, ...] | None
-Group_ = tuple[str | None, Shape]
-Runs = dict[int, Counted]
+Plan = list[tuple[Recipe, list[tuple[float, str]]]]
 
 CACHED = ("l2_bytes", "dram_bytes", "dram_read_bytes", "dram_write_bytes")
 """Quantities that depend on what the caches hold, and on how large they are: L1 counts requests."""
@@ -104,11 +94,14 @@ def counted_work(counted: CounterSet, capability: Capability = None) -> list[Gro
     cold = _cold(counted)
     capabilities = _capabilities(counted)
     found = []
-    for (name, shape), counters in _by_group(counted):
+    plans: dict[frozenset[str], Plan] = {}
+    wanted = _wanted(counted.counters.categories("metric"))
+    for (name, shape), counters in series_of(counted, wanted):
+        _take_back(counters)
         warm = {metric for metric, runs in counters.items() if not any(cold[run] for run in runs)}
         merged = {metric: over_runs(list(runs.values())) for metric, runs in counters.items()}
         known = capabilities.get(name or "") or capability
-        work = dict(_quantities(merged, name or "", known, warm))
+        work = dict(_quantities(merged, plans, name or "", known, warm))
         if work:
             executions = max(each.counted.executions for each in work.values())
             found.append(Group(name, shape, executions, work))
@@ -169,91 +162,7 @@ def _unit(counter: str) -> str:
     return counter.partition("__")[0]
 
 
-def _executions(counted: CounterSet) -> dict[tuple[str | None, Shape, int], int]:
-    """Return how many executions of each group each run counted."""
-    table = counted.executions
-    if not len(table):
-        return {}
-    columns = [widened(table[name]) for name in ("kernel_name", *SHAPE, "run")]
-    group, keys = grouped(columns)
-    number = np.bincount(group, weights=table["executions"], minlength=len(keys[0]))
-    names = table.categories("kernel_name")
-    found = {}
-    rows = zip(*(key.tolist() for key in keys), number.tolist(), strict=True)
-    for code, *shape, run, executions in rows:
-        found[_named(names, code, shape)[0], _named(names, code, shape)[1], run] = int(executions)
-    return found
-
-
-def _named(names: Sequence[str], code: int, shape: Sequence[int]) -> Group_:
-    return (names[code] if code >= 0 else None, None if shape[0] == _MISSING else tuple(shape))
-
-
-def _by_group(counted: CounterSet) -> Iterator[tuple[Group_, dict[str, Runs]]]:
-    """Yield name and shape of each group, and its counters: by name, then by run."""
-    table = counted.counters
-    usable = _wanted(table.categories("metric"))[table["metric"]]
-    usable &= is_missing(table["instance"])
-    table = table.take(usable)
-    if not len(table):
-        return
-    key = [widened(table[name]) for name in ("kernel_name", *SHAPE, "metric", "run")]
-    at = [widened(table[name]) for name in ("statistic", "execution", "correlation_id")]
-    order = np.lexsort((*at[::-1], *key[::-1]))
-    key, at = [each[order] for each in key], [each[order] for each in at]
-    # One counter may be printed under two headings: an execution counts once.
-    once = begins(*key, *at) | ((at[1] == _MISSING) & (at[2] == _MISSING))
-    order, key = order[once], [each[once] for each in key]
-    bounds = [*np.flatnonzero(begins(*key[:-2])).tolist(), len(order)]
-    segments = [*np.flatnonzero(begins(*key)).tolist(), len(order)]
-    executions = _executions(counted)
-    names, metrics = table.categories("kernel_name"), table.categories("metric")
-    found: list[tuple[int, Group_, dict[str, Runs]]] = []
-    place = 0
-    for first, last in pairwise(bounds):
-        counters: dict[str, Runs] = defaultdict(dict)
-        group = _named(names, int(key[0][first]), [int(part[first]) for part in key[1:7]])
-        while segments[place] < last:
-            begin, end = segments[place], segments[place + 1]
-            run = int(key[-1][begin])
-            value = _counted(table, order[begin:end], executions.get((*group, run), 0))
-            if value is not None:
-                counters[metrics[int(key[-2][begin])]][run] = value
-            place += 1
-        found.append((int(order[first:last].min()), group, counters))
-    for _, group, counters in sorted(found, key=lambda each: each[0]):
-        _take_back(counters)
-        yield group, {metric: runs for metric, runs in counters.items() if runs}
-
-
-def _counted(table: Table, rows: npt.NDArray[np.intp], executions: int) -> Counted | None:
-    """Return what a run says of one counter of a group; None where it has no value."""
-    value, rounding = table["value"][rows], table["rounding"][rows]
-    statistics, statistic = table.categories("statistic"), table["statistic"][rows]
-    of = {name: statistic == code for code, name in enumerate(statistics)}
-    nothing = np.zeros(len(rows), dtype=np.bool_)
-    single = of.get("value", nothing)
-    if single.any():
-        number = max(executions, int(single.sum()))
-        return one_by_one(value[single], rounding[single], number)
-    weights = widened(table["executions"])[rows].astype(np.float64)
-    means, sums = of.get("mean", nothing), of.get("sum", nothing)
-    if not (means.any() or sums.any()):
-        return None
-    used = means if means.any() else sums
-    number = int(weights[used].sum())
-    total = float((value * weights if means.any() else value)[used].sum())
-    low, high = of.get("min", nothing), of.get("max", nothing)
-    slack = np.nan_to_num(rounding, nan=0.0)
-    return summarised(
-        number,
-        total / number if number else np.nan,
-        float((value - slack)[low].min()) if low.any() else np.nan,
-        float((value + slack)[high].max()) if high.any() else np.nan,
-    )
-
-
-def _take_back(counters: dict[str, Runs]) -> None:
+def _take_back(counters: Series) -> None:
     """Add the counts that a run stored as rates only: times the duration of the same execution.
 
     They stand under the name of the product, ``x.sum.per_second · gpu__time_duration.sum``, and
@@ -285,17 +194,33 @@ def _found(counter: str, counters: Mapping[str, Counted]) -> str | None:
     return next((name for name in names if name in counters), None)
 
 
-def _quantities(
-    counters: Mapping[str, Counted], name: str, capability: Capability, warm: set[str]
-) -> Iterator[tuple[str, Quantity]]:
-    found: dict[str, Quantity] = {}
+def _plan(counters: Mapping[str, Counted]) -> Plan:
+    """Return which recipe makes each quantity, and of what: the first whose counters are there."""
+    plan: dict[str, tuple[Recipe, list[tuple[float, str]]]] = {}
     for recipe in RECIPES:
-        if recipe.quantity in found:
+        if recipe.quantity in plan:
             continue
         names = [_found(counter, counters) for _, counter in recipe.terms]
         if None not in names:
             terms = [(f, name) for (f, _), name in zip(recipe.terms, names, strict=True) if name]
-            found[recipe.quantity] = _made(recipe, terms, counters, capability, warm)
+            plan[recipe.quantity] = recipe, terms
+    return list(plan.values())
+
+
+def _quantities(
+    counters: Mapping[str, Counted],
+    plans: dict[frozenset[str], Plan],
+    name: str,
+    capability: Capability,
+    warm: set[str],
+) -> Iterator[tuple[str, Quantity]]:
+    counted = frozenset(counters)
+    plan = plans.get(counted)
+    if plan is None:  # of many kernels the same was counted
+        plan = plans[counted] = _plan(counters)
+    found = {
+        recipe.quantity: _made(recipe, terms, counters, capability, warm) for recipe, terms in plan
+    }
     found |= tensor_work(counters, name, capability)
     for quantity in UNITS:
         if quantity in found:

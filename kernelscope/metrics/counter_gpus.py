@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from kernelscope.metrics.counted_recipes import RECIPES
 from kernelscope.metrics.counted_work import CACHED
+from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.health import Finding
 from kernelscope.parsers.counter_set import CounterSet
 from kernelscope.trace import Table, Trace
@@ -72,14 +72,16 @@ def _gpu(name: str | None, major: int | None, minor: int | None) -> Gpu:
 
 
 def _by_run(executions: Table) -> Iterator[tuple[int, list[Gpu]]]:
-    names = ("device_name", "compute_major", "compute_minor")
-    found: dict[int, dict[Gpu, None]] = {}
-    columns: list[list[Any]] = [executions["run"].tolist()]
-    columns += [executions.texts(names[0]), *(executions.values(name) for name in names[1:])]
-    for run, *gpu in set(zip(*columns, strict=True)):
-        found.setdefault(run, {})[_gpu(*gpu)] = None
-    for run, gpus in sorted(found.items()):
-        yield run, list(gpus)
+    if not len(executions):
+        return
+    names = ("run", "device_name", "compute_major", "compute_minor")
+    products = (*executions.categories("device_name"), None)
+    found: dict[int, list[Gpu]] = {}
+    columns = (key.tolist() for key in grouped([executions[name] for name in names])[1])
+    for run, product, major, minor in zip(*columns, strict=True):
+        of = None if major < 0 else (major, max(minor, 0))
+        found.setdefault(run, []).append((products[product], of))
+    yield from sorted(found.items())
 
 
 def _difference(gpu: Gpu, here: Iterable[Gpu]) -> bool | None:

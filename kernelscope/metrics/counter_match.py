@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics.counted_work import Group, Shape
+from kernelscope.metrics.counted_series import Shape
+from kernelscope.metrics.counted_work import Group
 from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.intervals import sums_by
 from kernelscope.metrics.kernel_spelling import SPELLINGS, spelled
@@ -128,7 +129,9 @@ def _without_shape(
         names: dict[str, set[str]] = defaultdict(set)
         for place in here:
             names[spell(spelling, shapes.names[place])].add(shapes.names[place])
-        for key, number in _only({each: spell(spelling, groups[each].name) for each in left}).items():
+        for key, number in _only(
+            {each: spell(spelling, groups[each].name) for each in left}
+        ).items():
             found = names.get(key, set())
             name = next(iter(found)) if len(found) == 1 else None
             if name is None or not _fit(spell, spelling, name, groups[number].name):

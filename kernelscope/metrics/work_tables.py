@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,9 +41,7 @@ class Part:
     how: str
 
 
-def work_tables(
-    shapes: Shapes, parts: Sequence[Part], *, serialised: bool
-) -> tuple[Table, Table]:
+def work_tables(shapes: Shapes, parts: Sequence[Part], *, serialised: bool) -> tuple[Table, Table]:
     """Return how much work each kernel did, and each of its launch shapes; longest kernel first.
 
     Parameters
@@ -58,14 +56,14 @@ def work_tables(
     whole: dict[str, list[int]] = defaultdict(list)
     for place, name in enumerate(shapes.names):
         whole[name].append(place)
-    by_name: dict[Hashable, list[Part]] = defaultdict(list)
-    by_place: dict[Hashable, list[Part]] = defaultdict(list)
+    by_name: dict[str, list[Part]] = defaultdict(list)
+    by_place: dict[int, list[Part]] = defaultdict(list)
     for part in parts:
         by_name[shapes.names[part.place]].append(part)
         by_place[part.place].append(part)
     work, by_shape = _Rows(shapes, serialised), _Rows(shapes, serialised)
     for name, mine in by_name.items():
-        work.add(mine, whole[str(name)])
+        work.add(mine, whole[name])
     for mine in by_place.values():
         by_shape.add(mine, [mine[0].place])
     return work.table(WORK), by_shape.table(WORK_BY_SHAPE)
