@@ -15,6 +15,7 @@ from kernelscope.cli.progress import progress
 
 if TYPE_CHECKING:
     from kernelscope.metrics.analysis import Analysis
+    from kernelscope.parsers.counter_set import CounterSet
 
 
 def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
@@ -34,6 +35,15 @@ def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) 
     metavar="PATTERN",
     help="Kernels in whose name this regular expression is found communicate between GPUs, too; "
     "all_reduce=PATTERN says what they do. May be repeated.",
+)
+@click.option(
+    "--counters",
+    "counted",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(),
+    help="Counters of another run of the same program: a report of Nsight Compute, or what ncu or "
+    "nvprof printed or stored. Only counts are taken from it, never times. May be repeated.",
 )
 @click.option(
     "--top",
@@ -79,14 +89,15 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     top: int,
     force: bool,
     strict: bool,
+    counted: tuple[str, ...],
     **chosen: Any,
 ) -> int:
     """Say where the time of a trace went.
 
     The report: what was captured, where device time goes, what to mend first and what that can
     save, why the GPU stands still, CPU and GPU beside each other, iterations and ranges, top
-    kernels, copies, communication, CUDA calls, launches, streams, and whether the figures can be
-    trusted.
+    kernels, copies, communication, CUDA calls, launches, streams, the work that was counted, and
+    whether the figures can be trusted.
 
     FILE is a trace: an SQLite export of Nsight Systems, or its .nsys-rep report where nsys is
     installed, or a database of nvprof.
@@ -100,6 +111,7 @@ def command(  # noqa: PLR0913 - click passes an argument per option
       kernelscope analyze trace.sqlite --between 1.5s,2s --device 0
       kernelscope analyze trace.sqlite --only steady --batch-size 64
       kernelscope analyze trace.sqlite --communication 'all_reduce=my_ring_kernel'
+      kernelscope analyze trace.sqlite --counters report.ncu-rep
       kernelscope analyze trace.sqlite --format json --output trace.json
       kernelscope analyze trace.sqlite --format csv --output tables/
     """  # noqa: D301 - click wants the control character
@@ -116,6 +128,8 @@ def command(  # noqa: PLR0913 - click passes an argument per option
         from kernelscope.parsers import read  # noqa: PLC0415
 
         trace = read(file)
+        if counted:
+            chosen["counters"] = _counters(counted)
         step("Computing")
         result = analyze(trace, **chosen)
         step("Writing")
@@ -123,6 +137,12 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     if text is not None:
         emit(text, target)
     return _verdict(result) if strict else 0
+
+
+def _counters(files: tuple[str, ...]) -> CounterSet:
+    from kernelscope.parsers.counter_formats import read_counters  # noqa: PLC0415 - few have any
+
+    return read_counters(*files)
 
 
 def _verdict(result: Analysis) -> int:

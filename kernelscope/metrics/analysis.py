@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kernelscope import units
 from kernelscope.errors import SelectionError
@@ -29,8 +30,12 @@ from kernelscope.metrics.range_results import GRAPH_KERNELS, RANGES, RANGES_BY_N
 from kernelscope.metrics.results import RESULTS
 from kernelscope.metrics.selection import select, window_between
 from kernelscope.metrics.window import Window, whole
+from kernelscope.metrics.work_results import COUNTER_COVERAGE, WORK, WORK_BY_SHAPE
 from kernelscope.schema import TableSchema
 from kernelscope.trace import Capture, Table, Trace, stacked
+
+if TYPE_CHECKING:
+    from kernelscope.parsers.counter_set import CounterSet
 
 TABLES: tuple[TableSchema, ...] = (
     *RESULTS,
@@ -55,6 +60,9 @@ TABLES: tuple[TableSchema, ...] = (
     IDLE_BY_ITERATION,
     COMMUNICATION,
     COMMUNICATION_BY_DEVICE,
+    WORK,
+    WORK_BY_SHAPE,
+    COUNTER_COVERAGE,
     FINDINGS,
     PEAKS,
 )
@@ -125,6 +133,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     communication: Sequence[str] = (),
     gpu: str | None = None,
     clock_hz: int | None = None,
+    counters: CounterSet | None = None,
 ) -> Analysis:
     """Compute everything that `kernelscope analyze` reports.
 
@@ -153,6 +162,9 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         What the GPUs are, for their peaks and limits, where the trace does not say or is not right.
     clock_hz : int, optional
         The clock at which their peaks are reckoned.
+    counters : CounterSet, optional
+        What :func:`kernelscope.read_counters` read of another run of the same program. The
+        counters that a trace holds itself are used without.
 
     Raises
     ------
@@ -188,11 +200,12 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     talk, more = parts.communication_tables(known, attribution, ranks)
     del attribution  # as large as the trace
     tables["peaks"], doubts = parts.peak_table(known, gpu, clock_hz)
-    tables |= talk | {"iterations": steps.rows}
+    work, missing = parts.counted_tables(chosen, window, launches, counters)
+    tables |= talk | work | {"iterations": steps.rows}
     tables["health"] = health(
         chosen,
         whole_trace=trace,
-        found_elsewhere=[*notes, *more, *limits, *doubts],
+        found_elsewhere=[*notes, *more, *limits, *doubts, *missing],
         launches=launches,
     )
     tables |= {name: metric(chosen, window) for name, metric in METRICS.items()}

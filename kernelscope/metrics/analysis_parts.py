@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,7 +47,11 @@ from kernelscope.metrics.savable import Seen, basis_of
 from kernelscope.metrics.transfers import copy_calls, migrations, transfers
 from kernelscope.metrics.waiting import Waiting, waiting
 from kernelscope.metrics.window import Window
+from kernelscope.metrics.work_results import COUNTER_COVERAGE, WORK, WORK_BY_SHAPE
 from kernelscope.trace import Table, Trace, distinct, stacked
+
+if TYPE_CHECKING:
+    from kernelscope.parsers.counter_set import CounterSet
 
 Tables = dict[str, Table]
 
@@ -157,6 +161,28 @@ def communication_tables(
     by_device = communication_by_device(known.chosen, found=found, by_kind=by_kind)
     tables = {"communication": by_kind, "communication_by_device": by_device}
     return tables, communication_findings(found)
+
+
+def counted_tables(
+    trace: Trace, window: Window, launches: LaunchTimes, counters: CounterSet | None
+) -> tuple[Tables, list[Finding]]:
+    """Return the work that was counted, here or in another run, and what there is to doubt."""
+    if counters is None and not len(trace.counters):
+        return {
+            each.name: Table.empty(each) for each in (WORK, WORK_BY_SHAPE, COUNTER_COVERAGE)
+        }, []
+    from kernelscope.metrics.counter_join import join_counters  # noqa: PLC0415 - few have counters
+    from kernelscope.parsers.nvprof_runs import of_trace  # noqa: PLC0415
+
+    same_run = counters is None
+    counted = counters or of_trace(trace, trace.capture.file)
+    joined = join_counters(trace, window, counted, launches=launches, same_run=same_run)
+    tables = {
+        "work": joined.work,
+        "work_by_shape": joined.work_by_shape,
+        "counter_coverage": joined.coverage,
+    }
+    return tables, list(joined.findings)
 
 
 def launch_tables(known: Shared) -> Tables:

@@ -43,7 +43,7 @@ def parse(file: CounterFile) -> CounterSet:
             f"{file.path} is a timeline of nvprof and holds no counters.",
             f"kernelscope analyze {file.path} reads it; counters need {HOW_TO_RECORD['counters']}.",
         )
-    return _of_trace(trace, str(file.path))
+    return of_trace(trace, str(file.path))
 
 
 def _refuse_nsys(path: Path) -> None:
@@ -61,7 +61,8 @@ def _refuse_nsys(path: Path) -> None:
         )
 
 
-def _of_trace(trace: Trace, file: str) -> CounterSet:
+def of_trace(trace: Trace, file: str) -> CounterSet:
+    """Return the counters that a trace holds itself, and the executions that they are of."""
     rows, kernels = len(trace.counters), trace.kernels
     counters = Table.make(
         schema.COUNTERS,

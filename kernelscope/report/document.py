@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,9 @@ _CAUSES_LAST = (
     "migrations",
     "communication",
     "communication_by_device",
+    "work",
+    "work_by_shape",
+    "counter_coverage",
     "findings",
 )
 
@@ -66,10 +69,14 @@ def document(analysis: Analysis, rows: Callable[[Table], list[Any]] | None = Non
     """
     rows = rows or records
     result = _head(analysis.capture, analysis.window)
+    counted = analysis.tables["work_by_shape"]
+    extended = (*_EXTENDED, "launch_shapes") if len(counted) else _EXTENDED
     for name in _LISTS:
-        make = records if name in _EXTENDED else rows
+        make = records if name in extended else rows
         result[name] = make(ordered(analysis.tables[name]))
     _place(result["kernels"], "name", analysis.tables["kernels_by_device"], "by_device")
+    _add_work(result["kernels"], analysis.tables["work"])
+    _add_work(result["launch_shapes"], counted, ("name", "grid", "block"))
     _place(result["devices"], "index", analysis.tables["device_ordinals"], "device_ids")
     _place(result["devices"], "index", analysis.tables["peaks"], "peaks", "device")
     for device in result["devices"]:
@@ -246,3 +253,29 @@ def _place(
         families.setdefault(child.pop(theirs or key), []).append(child)
     for parent in parents:
         parent[under] = families.get(parent[key], [])
+
+
+def _add_work(parents: list[Row], work: Table, key: Sequence[str] = ("name",)) -> None:
+    """Put into each row the work that was counted: FLOPs by pipe, bytes by level.
+
+    None where nothing was counted of it; keys are absent where there are no counters at all.
+    """
+    if not len(work):
+        return
+    found: dict[str, dict[str, Row]] = {}
+    for row in records(work):
+        kind, _, what = row["quantity"].rpartition("_")
+        if what in _WORK:
+            figures = {name: row[name] for name in ("value", "low", "high")}
+            found.setdefault(repr([row[name] for name in key]), {}).setdefault(what, {})[kind] = (
+                figures
+            )
+    for parent in parents:
+        mine = found.get(repr([parent[name] for name in key]), {})
+        for what, name in _WORK.items():
+            parent[name] = mine.get(what)
+        parent["work_source"] = "counters" if mine else None
+
+
+_WORK = {"flops": "flops_executed", "bytes": "bytes"}
+"""What a quantity's name ends with → its key in a row."""

@@ -22,6 +22,7 @@ from kernelscope.report import (
     text_lists,
     text_steps,
     text_trust,
+    text_work,
 )
 from kernelscope.report.layout import Page, ascii_only, paragraph, shorten
 from kernelscope.trace import Capture
@@ -40,6 +41,7 @@ _SECTIONS = (
     text_lists.api_calls,
     text_host.launches,
     text_device.streams,
+    text_work.work,
     text_trust.trust,
 )
 

@@ -233,6 +233,9 @@ EXPECTED: dict[str, Any] = {
     "migrations": [],
     "communication": [],
     "communication_by_device": [],
+    "work": [],
+    "work_by_shape": [],
+    "counter_coverage": [],
     "findings": [],
 }
 

@@ -23,6 +23,7 @@ from kernelscope.metrics.explanations import (
     occupancy_entries,
     range_entries,
     transfer_entries,
+    work_entries,
 )
 from kernelscope.metrics.explanations.context_entries import FACT
 from kernelscope.metrics.explanations.entry import Explanation, Numbers, Worked, names_in, worked
@@ -56,6 +57,7 @@ TOPICS: Mapping[str, tuple[Explanation, ...]] = {
     "Copies and communication": transfer_entries.ENTRIES,
     "Training iterations": iteration_entries.ENTRIES,
     "NVTX ranges": range_entries.ENTRIES,
+    "Counted work": work_entries.ENTRIES,
     "Context": context_entries.ENTRIES,
 }
 """Group of the listing → its explanations; a new file of entries is a line here."""

@@ -1,0 +1,164 @@
+"""What there is to doubt of counters that are laid on a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kernelscope import units
+from kernelscope.errors import NotRecordedError, SelectionError
+from kernelscope.metrics.counted_quantity import COLD_CACHE
+from kernelscope.metrics.counted_work import Group
+from kernelscope.metrics.counter_match import WITHOUT_SHAPE, Match, Shapes
+from kernelscope.metrics.health import Finding
+from kernelscope.metrics.kernel_spelling import base
+from kernelscope.metrics.work_tables import BOUNDS, MATCHED, ONLY_HERE, ONLY_THERE
+from kernelscope.parsers.counter_set import CounterSet
+from kernelscope.trace import Table
+
+HOW_TO_COUNT = (
+    "ncu --csv --page raw --metrics "
+    "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum,"
+    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,"
+    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"
+    "sm__inst_executed_pipe_tensor.sum,dram__bytes_read.sum,dram__bytes_write.sum PROGRAM"
+)
+"""What counts the work of single precision and of tensor cores, and DRAM."""
+
+MOST = 0.9
+"""Counters that cover this share of the kernels' time speak for all of them."""
+
+_SHOWN = 3
+
+
+def refuse_what_says_nothing(counted: CounterSet, groups: Sequence[Group]) -> None:
+    """Refuse counters of which no quantity of work follows.
+
+    Raises
+    ------
+    NotRecordedError
+        If there is not one; the hint says what to count.
+    """
+    if groups:
+        return
+    names = list(counted.counters.categories("metric"))
+    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    raise NotRecordedError(
+        f"Of {units.quantity(len(names), 'counter')} ({shown}) no FLOPs, bytes or instructions "
+        "follow: percentages, levels and averages of rates are no counts.",
+        f"Count them: {HOW_TO_COUNT}",
+    )
+
+
+def refuse_another_program(shapes: Shapes, groups: Sequence[Group]) -> None:
+    """Refuse counters of which none is of a kernel of the trace.
+
+    Raises
+    ------
+    SelectionError
+        Always; the hint names kernels of either side.
+    """
+    here = dict.fromkeys(shapes.names)
+    there = dict.fromkeys(group.name or "" for group in groups)
+    both = {base(name) for name in here} & {base(name) for name in there}
+    if both:
+        raise SelectionError(
+            "No kernel was counted in a launch shape, or as an instance of its template, that is "
+            f"in the trace, though names agree: {_some(sorted(both))}.",
+            "Was the batch size another? Count a run of the same program with the same inputs.",
+        )
+    raise SelectionError(
+        f"None of the kernels that were counted ({units.count(len(there))}) ran in this trace.",
+        f"Counted: {_some(there)}. In the trace: {_some(here)}. Are both of the same program?",
+    )
+
+
+def _some(names: Sequence[str] | Mapping[str, None]) -> str:
+    listed = list(names)
+    shown = ", ".join(name if len(name) <= 60 else f"{name[:59]}…" for name in listed[:_SHOWN])
+    return shown + (", …" if len(listed) > _SHOWN else "")
+
+
+def findings_of(
+    coverage: Table,
+    matches: Sequence[Match],
+    shapes: Shapes,
+    hows: Mapping[int, str],
+    *,
+    same_run: bool,
+) -> Iterator[Finding]:
+    """Yield what there is to doubt of counters and their join.
+
+    Parameters
+    ----------
+    coverage : Table
+        What ``work_tables.coverage_table`` returned.
+    matches, shapes, hows
+        What it was made of.
+    same_run : bool
+        Whether the trace holds the counters itself.
+    """
+    status = coverage.texts("status")
+    if ONLY_HERE in status:
+        shares = zip(coverage.values("share"), status, strict=True)
+        share = sum(part or 0.0 for part, each in shares if each == MATCHED)
+        yield Finding(
+            "kernels_not_counted",
+            "info" if share >= MOST else "warning",
+            status.count(ONLY_HERE),
+            f"Counters cover {units.ratio(share)} of the kernels' time; "
+            f"{units.quantity(status.count(ONLY_HERE), 'launch shape')} of the trace have none "
+            "(table counter_coverage).",
+        )
+    if ONLY_THERE in status:
+        yield Finding(
+            "counted_elsewhere",
+            "info",
+            status.count(ONLY_THERE),
+            f"{units.quantity(status.count(ONLY_THERE), 'launch shape')} that this trace does not "
+            "hold were counted: the other run did something else, too.",
+        )
+    if same_run:
+        return
+    yield from _of_another_run(matches, shapes, hows)
+
+
+def _of_another_run(
+    matches: Sequence[Match], shapes: Shapes, hows: Mapping[int, str]
+) -> Iterator[Finding]:
+    differing = [
+        match
+        for match in matches
+        if match.by != WITHOUT_SHAPE and shapes.executions[match.place] != match.group.executions
+    ]
+    if differing:
+        yield Finding(
+            "counted_another_number",
+            "info",
+            len(differing),
+            f"{units.quantity(len(differing), 'launch shape')} ran another number of times than "
+            "counted.",
+        )
+    unsure = [match for match in matches if hows[match.place] == BOUNDS]
+    if unsure:
+        yield Finding(
+            "work_between_bounds",
+            "info",
+            len(unsure),
+            f"Executions of {units.quantity(len(unsure), 'launch shape')} differ in their work, "
+            "and nothing tells which is which: each counts as their mean, between the least and "
+            "the most.",
+        )
+    cold = [
+        match
+        for match in matches
+        if any(each.caveat == COLD_CACHE for each in match.group.work.values())
+    ]
+    if cold:
+        yield Finding(
+            "cold_cache",
+            "info",
+            len(cold),
+            "Nsight Compute ran kernels one by one and emptied the caches before each pass: bytes "
+            "of L2 and DRAM are upper bounds (ncu --cache-control none leaves caches alone). Its "
+            "times, of fixed clocks, are not used.",
+        )
