@@ -6,13 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope import units
-from kernelscope.metrics.call_classes import call_classes, places_of
+from kernelscope.metrics.call_classes import class_of
 from kernelscope.metrics.data_loading import os_call_loads_data, range_loads_data
 from kernelscope.metrics.finding_words import (
     DELAYED,
     host_waits,
     most,
-    named,
     nothing,
     often,
     taking,
@@ -81,9 +80,9 @@ def _fetching(seen: Seen) -> Spent:
     trace = seen.trace
     found: list[Pieces] = []
     processes: list[int] = []
-    loading = named(trace.ranges, "name", range_loads_data)
-    loading |= named(trace.ranges, "domain", is_data_pipeline)
-    reading = named(trace.os_calls, "name", os_call_loads_data)
+    loading = trace.ranges.holds("name", range_loads_data)
+    loading |= trace.ranges.holds("domain", is_data_pipeline)
+    reading = trace.os_calls.holds("name", os_call_loads_data)
     some = loading.any() or reading.any()
     calls = seen.launches.api_calls
     for thread in late_threads(seen) if some else ():
@@ -161,8 +160,7 @@ def synchronizations(seen: Seen) -> Found | None:
 def _calls_of(seen: Seen, *classes: str) -> Spent:
     """Return starts, ends and processes of the calls without wrappers of some classes."""
     calls = seen.launches.api_calls
-    wanted = np.isin(call_classes(calls.categories("name")), places_of(*classes))
-    rows = np.append(wanted, False)[calls["name"]]
+    rows = calls.holds("name", lambda name: class_of(name) in classes)
     start, end, process = (calls[n][rows] for n in ("start_ns", "end_ns", "process_id"))
     return start.astype(np.int64), end.astype(np.int64), process
 

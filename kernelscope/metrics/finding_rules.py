@@ -21,12 +21,10 @@ from kernelscope.metrics.finding_host_rules import (
     outside_range,
     synchronizations,
 )
-from kernelscope.metrics.finding_words import either, host_waits, most, named, often
-from kernelscope.metrics.idle_results import HOST
+from kernelscope.metrics.finding_words import either, host_waits, most, often
 from kernelscope.metrics.intervals import intersection, subtract, total, unite
 from kernelscope.metrics.results import PARTITION_CLASSES
 from kernelscope.metrics.savable import (
-    LAUNCHING,
     LEAST_SHARE,
     Found,
     Seen,
@@ -34,6 +32,7 @@ from kernelscope.metrics.savable import (
     idle_before,
     idle_of,
     idle_where,
+    is_late,
     ran,
     spared,
 )
@@ -79,8 +78,8 @@ _QUEUED = ("kernel_to_kernel", "launch_latency", "in_call", "intra_graph")
 
 def _pageable_copies(seen: Seen) -> Found | None:
     copies = seen.trace.copies
-    sides = [named(copies, side, "pageable".__eq__) for side in ("src_memory", "dst_memory")]
-    pageable = (sides[0] | sides[1]) & ~named(copies, "kind", "HtoH".__eq__)
+    sides = [copies.holds(side, "pageable".__eq__) for side in ("src_memory", "dst_memory")]
+    pageable = (sides[0] | sides[1]) & ~copies.holds("kind", "HtoH".__eq__)
     if not pageable.any():
         return None
     issuing = copy_calls(seen.trace, seen.launches).row[pageable]
@@ -113,7 +112,7 @@ def _launch_bound(seen: Seen) -> Found | None:
     table = table.take(np.isin(table["device"], seen.chosen))
     if not len(table):
         return None
-    idle = idle_where(seen, lambda cause, _: cause.startswith(HOST) or cause in LAUNCHING)
+    idle = idle_where(seen, lambda cause, _: is_late(cause))
     savable = []
     for number in seen.devices:
         mine = table["device"] == number
@@ -185,13 +184,13 @@ def _exposed_communication(seen: Seen) -> Found | None:
 
 def _layout_conversions(seen: Seen) -> Found | None:
     kernels = seen.trace.kernels
-    rows = named(kernels, "name", lambda name: LAYOUT_KERNELS.search(name) is not None)
+    rows = kernels.holds("name", lambda name: LAYOUT_KERNELS.search(name) is not None)
     if not rows.any():
         return None
     savable = ran(seen, kernels, rows)
     table = seen.tables["kernels"]
     share = float(
-        table["share"][named(table, "name", lambda n: LAYOUT_KERNELS.search(n) is not None)].sum()
+        table["share"][table.holds("name", lambda n: LAYOUT_KERNELS.search(n) is not None)].sum()
     )
     return Found(
         "layout_conversions",

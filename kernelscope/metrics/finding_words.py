@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,6 @@ from kernelscope import units
 from kernelscope.metrics.grouping import group
 from kernelscope.metrics.intervals import Pieces, total, unite
 from kernelscope.metrics.savable import Seen, bound, within_basis
-from kernelscope.trace import Table
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
@@ -69,9 +68,3 @@ def either(one: Sequence[Pieces], other: Sequence[Pieces]) -> list[Pieces]:
 def nothing(pieces: Sequence[Pieces]) -> bool:
     """Return whether no device has any time."""
     return not any(map(total, pieces))
-
-
-def named(table: Table, column: str, wanted: Callable[[str], bool]) -> Bools:
-    """Return which rows of a table have a text that is wanted, shape (n,)."""
-    texts = [wanted(text) for text in table.categories(column)]
-    return np.asarray(np.array([*texts, False], dtype=np.bool_)[table[column]])

@@ -7,7 +7,6 @@ the same pause may follow a synchronisation in a launch-bound stretch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from kernelscope.metrics.intervals import total
 from kernelscope.metrics.savable import LEAST_SHARE, Found, Seen, bound, largest
 from kernelscope.metrics.shell_words import shell_path, shell_word
 from kernelscope.metrics.window import whole
-from kernelscope.trace import Categorical, ColumnData, Table, distinct, is_missing
+from kernelscope.trace import Table, distinct, is_missing
 
 Row = dict[str, Any]
 
@@ -46,7 +45,7 @@ def findings(seen: Seen) -> Table:
             row = None if found is None else _row(found, seen)
             rows += [] if row is None else [row]
     rows.sort(key=lambda row: (-(row["saving_bound_ns"] or 0), row["code"]))
-    return _table(rows)
+    return Table.of_records(FINDINGS, rows)
 
 
 def _row(found: Found, seen: Seen) -> Row | None:
@@ -118,21 +117,3 @@ def _selection(seen: Seen) -> list[str]:
     if summary.source == "user" and summary.family is not None:
         options.append(f"--iteration {shell_word(summary.family)}")
     return options
-
-
-def _table(rows: Sequence[Row]) -> Table:
-    columns: dict[str, ColumnData] = {}
-    for column in FINDINGS.columns:
-        values = [row[column.name] for row in rows]
-        if column.dtype == "category":
-            columns[column.name] = Categorical.of([str(value) for value in values])
-        elif column.dtype == "int64":
-            least = np.iinfo(np.int64).min
-            columns[column.name] = np.array(
-                [least if value is None else value for value in values], dtype=np.int64
-            )
-        else:
-            columns[column.name] = np.array(
-                [np.nan if value is None else value for value in values], dtype=np.float64
-            )
-    return Table.make(FINDINGS, columns)

@@ -46,6 +46,15 @@ Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 
 
+LAUNCHING = ("in_call", "launch_latency")
+"""Causes of idle time, beside the host's own, that end with a launch that came too late."""
+
+
+def is_late(cause: str) -> bool:
+    """Return whether idle time of a cause ends with a launch that came too late."""
+    return cause.startswith(HOST) or cause in LAUNCHING
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Basis:
     """What a saving is stated of.
@@ -156,8 +165,7 @@ class Seen:
     def late(self) -> bool:
         """Whether the host keeps any chosen device waiting for long enough to be a finding."""
         table = self.tables["idle"]
-        late = [cause.startswith(HOST) or cause in LAUNCHING for cause in table.categories("cause")]
-        counted = np.array([*late, False])[table["cause"]]
+        counted = table.holds("cause", is_late)
         idle = (
             int(table["total_ns"][counted & (table["device"] == device)].sum())
             for device in self.chosen
@@ -173,14 +181,6 @@ class Seen:
         some = (self.trace.kernels, self.trace.copies, self.trace.graphs)
         masks = [chosen_rows(a, b) for a, b in zip(every, some, strict=True)]
         return np.asarray(np.concatenate(masks)[self.explained.gaps.deciding])
-
-
-LAUNCHING = ("in_call", "launch_latency")
-"""Causes of idle time, beside the host's own, that end with a launch that came too late."""
-
-
-def _is_late(cause: str) -> bool:
-    return cause.startswith(HOST) or cause in LAUNCHING
 
 
 LEAST_SHARE = 0.02
@@ -312,7 +312,7 @@ def _by_device(seen: Seen, rows: Bools) -> list[Pieces]:
 def _late_rows(seen: Seen) -> Rows:
     """Return which idle pieces wait for a launch of what was chosen, and have a known call."""
     explained = seen.explained
-    late = np.array([_is_late(cause) for cause, _ in explained.labels], dtype=np.bool_)
+    late = np.array([is_late(cause) for cause, _ in explained.labels], dtype=np.bool_)
     rows = np.flatnonzero(late[explained.pieces.label])
     if seen.own_gaps is not None:
         rows = rows[seen.own_gaps[explained.pieces.gap[rows]]]
