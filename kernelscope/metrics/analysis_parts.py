@@ -72,6 +72,8 @@ class Shared:
         When threads of `trace` waited inside CUDA calls.
     measured : DeviceTime
         The accounts of all devices in the window.
+    chosen_lanes : frozenset of Lane
+        The pairs of process and device that `chosen` uses.
     """
 
     trace: Trace
@@ -81,6 +83,7 @@ class Shared:
     chosen_launches: LaunchTimes
     waits: Waiting
     measured: DeviceTime
+    chosen_lanes: frozenset[Lane]
 
     @property
     def partial(self) -> bool:
@@ -107,7 +110,9 @@ def shared(
     launches = chosen_launches if chosen is trace else launch_times(trace)
     measured = measure(trace, window, communication=patterns)
     waits = waiting(trace, launches)
-    return Shared(trace, chosen, window, launches, chosen_launches, waits, measured)
+    identity = measured.identity if chosen is trace else identify(chosen)
+    lanes = frozenset(identity.lanes)
+    return Shared(trace, chosen, window, launches, chosen_launches, waits, measured, lanes)
 
 
 def range_tables(
@@ -242,7 +247,7 @@ def gap_table(known: Shared) -> Table:
 
 def device_checks(known: Shared, explained: IdleTime, tables: Tables) -> Table:
     """Return whether the parts of the chosen devices' time add up."""
-    lanes = set(identify(known.chosen).lanes) if known.partial else None
+    lanes = known.chosen_lanes if known.partial else None
     causes = idle_time.checks(
         explained, known.measured, causes=tables["idle"], spectrum=tables["gap_spectrum"]
     )
@@ -277,10 +282,8 @@ def used_devices(known: Shared) -> tuple[int, ...]:
     identity = known.measured.identity
     if not known.partial:
         return tuple(range(len(known.measured.devices)))
-    lanes = set(identify(known.chosen).lanes)
-    return tuple(
-        sorted({i for lane, i in zip(identity.lanes, identity.index, strict=True) if lane in lanes})
-    )
+    lanes = zip(identity.lanes, identity.index, strict=True)
+    return tuple(sorted({i for lane, i in lanes if lane in known.chosen_lanes}))
 
 
 _BY_LANE = ("device_ordinals", "device_processes", "streams", "overlap", "overlap_by_iteration")
@@ -299,7 +302,7 @@ def of_chosen(known: Shared, tables: Tables) -> Tables:
     """Keep the rows of the chosen processes, their ordinals and their GPUs, these renumbered."""
     if not known.partial:
         return tables
-    lanes = set(identify(known.chosen).lanes)
+    lanes = known.chosen_lanes
     kept = {
         name: tables[name].take(
             np.array([lane in lanes for lane in _lanes(tables[name])], dtype=np.bool_)
