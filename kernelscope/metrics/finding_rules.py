@@ -35,6 +35,7 @@ from kernelscope.metrics.savable import (
     is_late,
     ran,
     spared,
+    within_basis,
 )
 from kernelscope.metrics.transfers import copy_calls
 from kernelscope.metrics.waiting import WAITS
@@ -95,11 +96,15 @@ def _pageable_copies(seen: Seen) -> Found | None:
     spent = (calls[name][issuing] for name in ("start_ns", "end_ns", "process_id"))
     savable = either(exposed, spared(seen, *spent))
     number = often(copies["start_ns"][pageable], "copy", seen, "copies")
+    blocks = within_basis(seen.waits.start[held], seen.waits.end[held], seen.basis) > 0
+    waits = f"{host_waits(held, seen)} in them, whatever the calls' names say, and " * blocks
     return Found(
         "pageable_copies",
-        "Copies from or to pageable memory hold up the host",
-        f"{number} from or to pageable memory; {host_waits(held, seen)} in them, whatever the "
-        f"calls' names say, and the GPU has nothing else to do for {most(savable, seen)}",
+        "Copies from or to pageable memory hold up the host"
+        if blocks
+        else "Copies from or to pageable memory keep the GPU from its work",
+        f"{number} from or to pageable memory; {waits}the GPU has nothing else to do for "
+        f"{most(savable, seen)}",
         "copy from and to pinned memory (pin_memory=True, cudaHostAlloc), and read results less "
         "often",
         "analyze FILE --format markdown --table transfers",
@@ -121,12 +126,14 @@ def _launch_bound(seen: Seen) -> Found | None:
     executions = int(table["executions"].sum())
     busy, waited = int(table["busy_ns"].sum()), int(table["waiting_ns"].sum())
     found = f"{len(table):,} stretch{'es' if len(table) > 1 else ''} of the window"
+    whose = ", whichever process made them," if seen.partial else ""
+    before = ", before launches of what was chosen" if seen.partial else ""
     return Found(
         "launch_bound",
         "Stretches in which the GPU waits for launches longer than it works",
-        f"in {found} with {units.quantity(executions, 'execution')} the GPU works "
+        f"in {found} with {units.quantity(executions, 'execution')}{whose} the GPU works "
         f"{units.duration(busy)} and waits {units.duration(waited)} for the host to launch; that "
-        f"is {most(savable, seen)}",
+        f"is {most(savable, seen)}{before}",
         "launch less: CUDA graphs, torch.compile or another fusing compiler, fused optimisers, "
         "larger batches",
         "analyze FILE --format markdown --table launch_stretches",
