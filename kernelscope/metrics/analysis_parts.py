@@ -36,7 +36,7 @@ from kernelscope.metrics.launch_calls import find_launch_calls
 from kernelscope.metrics.launch_latency import launch_figures
 from kernelscope.metrics.launch_stretches import launch_stretches
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
-from kernelscope.metrics.overlap import host_and_devices, overlap
+from kernelscope.metrics.overlap import HostAndDevices, host_and_devices, overlap
 from kernelscope.metrics.overlap_parts import overlap_by_iteration
 from kernelscope.metrics.queue_depth import queue_depth
 from kernelscope.metrics.range_paths import range_paths
@@ -45,7 +45,7 @@ from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.savable import Seen, basis_of
 from kernelscope.metrics.transfers import copy_calls, migrations, transfers
 from kernelscope.metrics.waiting import Waiting, waiting
-from kernelscope.metrics.window import Window
+from kernelscope.metrics.window import Window, covers, whole
 from kernelscope.trace import Table, Trace, distinct, stacked
 
 Tables = dict[str, Table]
@@ -187,10 +187,30 @@ def host_tables(known: Shared, steps: Iterations) -> Tables:
     )
     return {
         "overlap": overlap(known.trace, known.window, found=both),
-        "overlap_by_iteration": overlap_by_iteration(known.trace, steps, found=both),
+        "overlap_by_iteration": overlap_by_iteration(
+            known.trace, steps, found=_around(known, steps) or both
+        ),
         "host_threads": host_threads(known.trace, known.window, host=both.host),
         "cpu": cpu(known.trace, known.window),
     }
+
+
+def _around(known: Shared, steps: Iterations) -> HostAndDevices | None:
+    """Return what host and devices did, if the iterations reach beyond the window.
+
+    An iteration's figures are of its whole period, as far as there is CUDA activity at all: those
+    of the device, of idle time, and of the overlap. None where all of that lies in the window.
+    """
+    start = steps.rows["start_ns"]
+    if not len(start):
+        return None
+    everything, window = whole(known.trace), known.window
+    low = max(int(start.min()), everything.start_ns)
+    high = min(int((start + steps.rows["period_ns"]).max()), everything.end_ns)
+    reach = Window(min(low, window.start_ns), max(high, window.end_ns), "whole iterations")
+    if covers(window, reach):
+        return None
+    return host_and_devices(known.trace, reach, launches=known.launches, waits=known.waits)
 
 
 def explained_idle(known: Shared) -> IdleTime:
