@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,9 @@ ColumnData = Array | Categorical
 def missing_value(dtype: np.dtype[Any]) -> int:
     """Return the integer that stands for *missing* in a column stored as `dtype`."""
     return int(np.iinfo(dtype).min)
+
+
+_MISSING = missing_value(np.dtype(np.int64))
 
 
 def is_missing(values: Array) -> npt.NDArray[np.bool_]:
@@ -176,6 +179,22 @@ class Table:
         return cls(table_schema, done)
 
     @classmethod
+    def of_records(cls, table_schema: TableSchema, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """Return the table of rows as :meth:`records` gives them, for small ones.
+
+        None, and what a row does not name, is missing; of a flag it is false.
+        """
+        columns: dict[str, ColumnData] = {}
+        for column in table_schema.columns:
+            values = [row.get(column.name) for row in rows]
+            columns[column.name] = (
+                Categorical.of(values)
+                if column.dtype == "category"
+                else np.array([_stored(v, column) for v in values], dtype=column.dtype)
+            )
+        return cls.make(table_schema, columns)
+
+    @classmethod
     def empty(cls, table_schema: TableSchema) -> Table:
         """Return the table with no rows."""
         return cls.make(table_schema, {})
@@ -205,6 +224,16 @@ class Table:
         if not isinstance(data, Categorical):
             raise TypeError(f"{self.schema.name}.{name} is not a text column")
         return data.categories
+
+    def holds(self, name: str, wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+        """Return in which rows a text column has a wanted text, shape (n,).
+
+        Each distinct text is asked once; a missing one is not wanted.
+        """
+        verdicts = [bool(wanted(text)) for text in self.categories(name)]
+        if not any(verdicts):
+            return np.zeros(len(self), dtype=np.bool_)
+        return np.asarray(np.array([*verdicts, False])[self[name]])  # a code of −1 reads the last
 
     def texts(self, name: str) -> list[str | None]:
         """Return a text column row by row; for small tables."""
@@ -265,6 +294,13 @@ class Table:
             else:
                 frame[column.name] = data.astype(column.dtype)
         return pd.DataFrame(frame)
+
+
+def _stored(value: Any, column: Column) -> Any:
+    """Return a plain value as a numeric column stores it."""
+    if value is not None:
+        return value
+    return {"bool": False, "float64": np.nan}.get(column.dtype, _MISSING)
 
 
 def _length(data: ColumnData) -> int:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from kernelscope import schema
 from kernelscope.schema import TableSchema
-from kernelscope.trace import Capture, Categorical, ColumnData, Table, Trace, missing_value
-
-_MISSING = missing_value(np.dtype(np.int64))
+from kernelscope.trace import Capture, Table, Trace
 
 A100: dict[str, Any] = {
     "device_id": 0,
@@ -30,20 +26,7 @@ A100: dict[str, Any] = {
 
 def table(table_schema: TableSchema, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Make a table of dictionaries; what a row does not say is missing."""
-    columns: dict[str, ColumnData] = {}
-    for column in table_schema.columns:
-        values = [row.get(column.name) for row in rows]
-        if column.dtype == "category":
-            columns[column.name] = Categorical.of(values)
-        elif column.dtype == "int64":
-            columns[column.name] = np.array(
-                [_MISSING if v is None else v for v in values], dtype=np.int64
-            )
-        elif column.dtype == "float64":
-            columns[column.name] = np.array([np.nan if v is None else v for v in values])
-        else:
-            columns[column.name] = np.array([bool(v) for v in values], dtype=np.bool_)
-    return Table.make(table_schema, columns)
+    return Table.of_records(table_schema, rows)
 
 
 def kernels(*rows: tuple[int, int] | tuple[int, int, str], **common: Any) -> Table:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from kernelscope import schema
 from kernelscope.metrics.analysis import analyze
+from kernelscope.schema import Column, TableSchema, integer, real, text
 from kernelscope.trace import (
     Array,
     Capture,
@@ -109,6 +112,41 @@ def test_part_of_a_table_keeps_its_texts() -> None:
     table = build.kernels((0, 5, "a"), (7, 9, "b"))
     assert table.take(np.array([1])).texts("name") == ["b"]
     assert table.take(np.array([False, True])).records()[0]["start_ns"] == 7
+
+
+def test_a_table_of_records_is_the_table_that_they_are_of() -> None:
+    shape = TableSchema(
+        "made",
+        "Is it the same?",
+        (
+            text("name", "a text", optional=True),
+            integer("count", "count", "a number", optional=True),
+            real("share", "ratio", "a share", optional=True),
+            Column("there", "bool", "", "whether"),
+        ),
+    )
+    rows: list[dict[str, Any]] = [
+        {"name": "one", "count": -1, "share": 0.5, "there": True},
+        {"name": None, "count": None, "share": None, "there": False},
+    ]
+    made = Table.of_records(shape, rows)
+    assert made.records() == rows
+    assert Table.of_records(shape, [rows[0], {}]).records() == rows
+    assert len(Table.of_records(shape, [])) == 0
+
+
+def test_rows_that_hold_a_text_are_found_by_asking_once_for_each_text() -> None:
+    asked = []
+
+    def wanted(name: str) -> bool:
+        asked.append(name)
+        return name == "b"
+
+    table = build.kernels((0, 1, "a"), (1, 2, "b"), (2, 3, "b"), (3, 4, "c"))
+    assert table.holds("name", wanted).tolist() == [False, True, True, False]
+    assert asked == ["a", "b", "c"]
+    nameless = Table.make(table.schema, {**table.columns, "name": Categorical.constant(None, 4)})
+    assert not nameless.holds("name", lambda _: True).any()
 
 
 def test_distinct_values_are_sorted() -> None:

@@ -37,7 +37,7 @@ from kernelscope.metrics.launch_calls import find_launch_calls
 from kernelscope.metrics.launch_latency import launch_figures
 from kernelscope.metrics.launch_stretches import launch_stretches
 from kernelscope.metrics.launch_times import LaunchTimes, launch_times
-from kernelscope.metrics.overlap import host_and_devices, overlap
+from kernelscope.metrics.overlap import HostAndDevices, host_and_devices, overlap
 from kernelscope.metrics.overlap_parts import overlap_by_iteration
 from kernelscope.metrics.queue_depth import queue_depth
 from kernelscope.metrics.range_paths import range_paths
@@ -46,7 +46,7 @@ from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.savable import Seen, basis_of
 from kernelscope.metrics.transfers import copy_calls, migrations, transfers
 from kernelscope.metrics.waiting import Waiting, waiting
-from kernelscope.metrics.window import Window
+from kernelscope.metrics.window import Window, covers, whole
 from kernelscope.metrics.work_results import COUNTER_COVERAGE, WORK, WORK_BY_SHAPE
 from kernelscope.trace import Table, Trace, distinct, stacked
 
@@ -77,6 +77,8 @@ class Shared:
         When threads of `trace` waited inside CUDA calls.
     measured : DeviceTime
         The accounts of all devices in the window.
+    chosen_lanes : frozenset of Lane
+        The pairs of process and device that `chosen` uses.
     """
 
     trace: Trace
@@ -86,6 +88,7 @@ class Shared:
     chosen_launches: LaunchTimes
     waits: Waiting
     measured: DeviceTime
+    chosen_lanes: frozenset[Lane]
 
     @property
     def partial(self) -> bool:
@@ -112,7 +115,9 @@ def shared(
     launches = chosen_launches if chosen is trace else launch_times(trace)
     measured = measure(trace, window, communication=patterns)
     waits = waiting(trace, launches)
-    return Shared(trace, chosen, window, launches, chosen_launches, waits, measured)
+    identity = measured.identity if chosen is trace else identify(chosen)
+    lanes = frozenset(identity.lanes)
+    return Shared(trace, chosen, window, launches, chosen_launches, waits, measured, lanes)
 
 
 def range_tables(
@@ -209,10 +214,30 @@ def host_tables(known: Shared, steps: Iterations) -> Tables:
     )
     return {
         "overlap": overlap(known.trace, known.window, found=both),
-        "overlap_by_iteration": overlap_by_iteration(known.trace, steps, found=both),
+        "overlap_by_iteration": overlap_by_iteration(
+            known.trace, steps, found=_around(known, steps) or both
+        ),
         "host_threads": host_threads(known.trace, known.window, host=both.host),
         "cpu": cpu(known.trace, known.window),
     }
+
+
+def _around(known: Shared, steps: Iterations) -> HostAndDevices | None:
+    """Return what host and devices did, if the iterations reach beyond the window.
+
+    An iteration's figures are of its whole period, as far as there is CUDA activity at all: those
+    of the device, of idle time, and of the overlap. None where all of that lies in the window.
+    """
+    start = steps.rows["start_ns"]
+    if not len(start):
+        return None
+    everything, window = whole(known.trace), known.window
+    low = max(int(start.min()), everything.start_ns)
+    high = min(int((start + steps.rows["period_ns"]).max()), everything.end_ns)
+    reach = Window(min(low, window.start_ns), max(high, window.end_ns), "whole iterations")
+    if covers(window, reach):
+        return None
+    return host_and_devices(known.trace, reach, launches=known.launches, waits=known.waits)
 
 
 def explained_idle(known: Shared) -> IdleTime:
@@ -274,7 +299,7 @@ def gap_table(known: Shared) -> Table:
 
 def device_checks(known: Shared, explained: IdleTime, tables: Tables) -> Table:
     """Return whether the parts of the chosen devices' time add up."""
-    lanes = set(identify(known.chosen).lanes) if known.partial else None
+    lanes = known.chosen_lanes if known.partial else None
     causes = idle_time.checks(
         explained, known.measured, causes=tables["idle"], spectrum=tables["gap_spectrum"]
     )
@@ -309,10 +334,8 @@ def used_devices(known: Shared) -> tuple[int, ...]:
     identity = known.measured.identity
     if not known.partial:
         return tuple(range(len(known.measured.devices)))
-    lanes = set(identify(known.chosen).lanes)
-    return tuple(
-        sorted({i for lane, i in zip(identity.lanes, identity.index, strict=True) if lane in lanes})
-    )
+    lanes = zip(identity.lanes, identity.index, strict=True)
+    return tuple(sorted({i for lane, i in lanes if lane in known.chosen_lanes}))
 
 
 _BY_LANE = ("device_ordinals", "device_processes", "streams", "overlap", "overlap_by_iteration")
@@ -332,7 +355,7 @@ def of_chosen(known: Shared, tables: Tables) -> Tables:
     """Keep the rows of the chosen processes, their ordinals and their GPUs, these renumbered."""
     if not known.partial:
         return tables
-    lanes = set(identify(known.chosen).lanes)
+    lanes = known.chosen_lanes
     kept = {
         name: tables[name].take(
             np.array([lane in lanes for lane in _lanes(tables[name])], dtype=np.bool_)

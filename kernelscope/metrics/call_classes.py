@@ -63,8 +63,3 @@ def class_of(name: str) -> str:
 def call_classes(names: Sequence[str]) -> npt.NDArray[np.int8]:
     """Return the class of each of n distinct names as its place in `NAMES`, shape (n,)."""
     return np.array([NAMES.index(class_of(name)) for name in names], dtype=np.int8)
-
-
-def places_of(*names: str) -> list[int]:
-    """Return the codes of some classes."""
-    return [NAMES.index(name) for name in names]

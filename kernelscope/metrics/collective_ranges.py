@@ -114,8 +114,7 @@ class Batches:
 
 def batches(ranges: Table) -> Batches:
     """Which NCCL operations went to the device together, and what did they move?"""
-    domains = [name.lower() in NCCL_DOMAINS for name in ranges.categories("domain")]
-    rows = np.flatnonzero(np.array([*domains, False])[ranges["domain"]])
+    rows = np.flatnonzero(ranges.holds("domain", lambda name: name.lower() in NCCL_DOMAINS))
     role, kind = _roles(ranges, rows)
     some = role != _NOTHING
     rows, role, kind = rows[some], role[some], kind[some]

@@ -14,11 +14,10 @@ import numpy as np
 
 from kernelscope.metrics import idle_results, launch_results, overlap_results
 from kernelscope.metrics.analysis_parts import Shared, explained_idle, shared, used_devices
-from kernelscope.metrics.device_identity import identify
 from kernelscope.metrics.idle import idle_pieces
 from kernelscope.metrics.launch_calls import launch_calls
 from kernelscope.metrics.launch_times import launch_times
-from kernelscope.metrics.overlap import host_and_devices
+from kernelscope.metrics.overlap import beside
 from kernelscope.metrics.overlap_parts import overlap_by_range
 from kernelscope.metrics.queue_depth import queue_depth_steps
 from kernelscope.metrics.window import Window
@@ -77,11 +76,8 @@ def _idle_pieces(asked: Asked) -> Table:
 
 
 def _overlap_by(asked: Asked, by: Literal["path", "name"]) -> Table:
-    found = host_and_devices(asked.everything, asked.window)
-    kept = set(identify(asked.chosen).lanes)
-    lanes = tuple(lane for lane in found.lanes if (lane.process_id, lane.device_id) in kept)
-    beside = type(found)(found.window, found.host, lanes)
-    return overlap_by_range(asked.chosen, asked.window, by=by, found=beside)
+    found = beside(asked.everything, asked.chosen, asked.window)
+    return overlap_by_range(asked.chosen, asked.window, by=by, found=found)
 
 
 DRILL_DOWN: Mapping[str, tuple[TableSchema, Callable[[Asked], Table]]] = {

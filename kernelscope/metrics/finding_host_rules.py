@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
 from kernelscope import units
-from kernelscope.metrics.call_classes import call_classes, places_of
+from kernelscope.metrics.call_classes import class_of
 from kernelscope.metrics.data_loading import os_call_loads_data, range_loads_data
 from kernelscope.metrics.finding_words import (
     DELAYED,
     host_waits,
+    in_all,
     most,
-    named,
     nothing,
     often,
     taking,
+    threads_of,
 )
 from kernelscope.metrics.grouping import Key
 from kernelscope.metrics.idle_results import HOST
@@ -56,16 +59,20 @@ def data_loading(seen: Seen) -> Found | None:
     """Does the host fetch data while the GPU waits?"""
     if not seen.late:
         return None
-    start, end, process = _fetching(seen)
+    fetching = _fetching(seen)
+    start, end, process = fetching.spent
     if not len(start):
         return None
     savable = spared(seen, start, end, process)
+    time = taking(within_basis(start, end, seen.basis), seen)
+    several = fetching.threads > 1
     return Found(
         "data_loading",
         "The GPU starves because the host loads data",
-        f"launching threads fetch data for {taking(within_basis(start, end, seen.basis), seen)}, "
-        "as their NVTX ranges or operating-system calls say; the GPU stands still for up to "
-        f"{most(savable, seen)}, {DELAYED}",
+        f"{'launching threads fetch' if several else 'the launching thread fetches'} data for "
+        f"{time}{' in all' if several else ''}, as {'their' if several else 'its'} NVTX ranges or "
+        f"operating-system calls say; the GPU stands still for up to {most(savable, seen)}, "
+        f"{DELAYED}",
         "load ahead: more workers, prefetching, pinned memory, decoding on the GPU; or a faster "
         "store",
         "analyze FILE BETWEEN",
@@ -73,7 +80,15 @@ def data_loading(seen: Seen) -> Found | None:
     )
 
 
-def _fetching(seen: Seen) -> Spent:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fetching:
+    """When threads fetched data, and how many did in the basis."""
+
+    spent: Spent
+    threads: int
+
+
+def _fetching(seen: Seen) -> _Fetching:
     """Return when threads fetched data for whose launches a device had to wait at some time.
 
     What a CUDA call reads is no data: code, or what the driver asks of the system.
@@ -81,9 +96,9 @@ def _fetching(seen: Seen) -> Spent:
     trace = seen.trace
     found: list[Pieces] = []
     processes: list[int] = []
-    loading = named(trace.ranges, "name", range_loads_data)
-    loading |= named(trace.ranges, "domain", is_data_pipeline)
-    reading = named(trace.os_calls, "name", os_call_loads_data)
+    loading = trace.ranges.holds("name", range_loads_data)
+    loading |= trace.ranges.holds("domain", is_data_pipeline)
+    reading = trace.os_calls.holds("name", os_call_loads_data)
     some = loading.any() or reading.any()
     calls = seen.launches.api_calls
     for thread in late_threads(seen) if some else ():
@@ -100,7 +115,8 @@ def _fetching(seen: Seen) -> Spent:
         processes += [_MISSING if thread[0] is None else thread[0]] * len(found[-1][0])
     none = np.empty(0, dtype=np.int64)
     start, end = (np.concatenate([none, *(each[i] for each in found)]) for i in (0, 1))
-    return start, end, np.array(processes, dtype=np.int64)
+    threads = sum(within_basis(*each, seen.basis) > 0 for each in found)
+    return _Fetching((start, end, np.array(processes, dtype=np.int64)), threads)
 
 
 def _of(thread: Key, table: Table, wanted: Bools) -> Rows:
@@ -160,12 +176,17 @@ def synchronizations(seen: Seen) -> Found | None:
     )
 
 
-def _calls_of(seen: Seen, *classes: str) -> Spent:
-    """Return starts, ends and processes of the calls without wrappers of some classes."""
+def _calls_of(seen: Seen, *classes: str) -> Rows:
+    """Return the rows of the calls without wrappers of some classes."""
     calls = seen.launches.api_calls
-    wanted = np.isin(call_classes(calls.categories("name")), places_of(*classes))
-    rows = np.append(wanted, False)[calls["name"]]
-    start, end, process = (calls[n][rows] for n in ("start_ns", "end_ns", "process_id"))
+    return np.flatnonzero(calls.holds("name", lambda name: class_of(name) in classes))
+
+
+def _spent_in(seen: Seen, call: Rows) -> Spent:
+    """Return starts, ends and processes of some calls without wrappers."""
+    start, end, process = (
+        seen.launches.api_calls[name][call] for name in ("start_ns", "end_ns", "process_id")
+    )
     return start.astype(np.int64), end.astype(np.int64), process
 
 
@@ -173,15 +194,17 @@ def allocations(seen: Seen) -> Found | None:
     """Is memory allocated or freed while the GPU waits?"""
     if not seen.late:
         return None
-    start, end, process = _calls_of(seen, "allocation", "free")
-    if not len(start):
+    call = _calls_of(seen, "allocation", "free")
+    if not len(call):
         return None
+    start, end, process = _spent_in(seen, call)
     savable = spared(seen, start, end, process)
+    taken, threads = within_basis(start, end, seen.basis), threads_of(call, start, end, seen)
     return Found(
         "allocations",
         "The GPU waits while memory is allocated or freed",
-        f"in {often(start, 'call', seen)} to allocate or free memory the host spends "
-        f"{taking(within_basis(start, end, seen.basis), seen)}; the GPU stands still for up to "
+        f"in {often(start, 'call', seen)} to allocate or free memory "
+        f"{in_all(taken, threads, 'spend', seen)}; the GPU stands still for up to "
         f"{most(savable, seen)}, {DELAYED}",
         "allocate once and keep it: a caching allocator, cudaMallocAsync with a pool that keeps "
         "its memory, fixed shapes",
@@ -195,13 +218,10 @@ def module_loading(seen: Seen) -> Found | None:
     if not seen.late:
         return None
     waits = seen.waits.kind == WAITS.index("blocked: module")
-    start, end, process = _calls_of(seen, "module")
-    calls, held = seen.launches.api_calls, seen.waits.call[waits]
-    start = np.concatenate((start, calls["start_ns"][held]))
-    end = np.concatenate((end, calls["end_ns"][held]))
-    process = np.concatenate((process, calls["process_id"][held]))
-    if not len(start):
+    call = np.concatenate((_calls_of(seen, "module"), seen.waits.call[waits]))
+    if not len(call):
         return None
+    start, end, process = _spent_in(seen, call)
     savable = spared(seen, start, end, process)
     taken = within_basis(*union(start, end), seen.basis)
     return Found(

@@ -21,12 +21,10 @@ from kernelscope.metrics.finding_host_rules import (
     outside_range,
     synchronizations,
 )
-from kernelscope.metrics.finding_words import either, host_waits, most, named, often
-from kernelscope.metrics.idle_results import HOST
+from kernelscope.metrics.finding_words import either, host_waits, most, often
 from kernelscope.metrics.intervals import intersection, subtract, total, unite
 from kernelscope.metrics.results import PARTITION_CLASSES
 from kernelscope.metrics.savable import (
-    LAUNCHING,
     LEAST_SHARE,
     Found,
     Seen,
@@ -34,8 +32,10 @@ from kernelscope.metrics.savable import (
     idle_before,
     idle_of,
     idle_where,
+    is_late,
     ran,
     spared,
+    within_basis,
 )
 from kernelscope.metrics.transfers import copy_calls
 from kernelscope.metrics.waiting import WAITS
@@ -79,8 +79,8 @@ _QUEUED = ("kernel_to_kernel", "launch_latency", "in_call", "intra_graph")
 
 def _pageable_copies(seen: Seen) -> Found | None:
     copies = seen.trace.copies
-    sides = [named(copies, side, "pageable".__eq__) for side in ("src_memory", "dst_memory")]
-    pageable = (sides[0] | sides[1]) & ~named(copies, "kind", "HtoH".__eq__)
+    sides = [copies.holds(side, "pageable".__eq__) for side in ("src_memory", "dst_memory")]
+    pageable = (sides[0] | sides[1]) & ~copies.holds("kind", "HtoH".__eq__)
     if not pageable.any():
         return None
     issuing = copy_calls(seen.trace, seen.launches).row[pageable]
@@ -96,11 +96,15 @@ def _pageable_copies(seen: Seen) -> Found | None:
     spent = (calls[name][issuing] for name in ("start_ns", "end_ns", "process_id"))
     savable = either(exposed, spared(seen, *spent))
     number = often(copies["start_ns"][pageable], "copy", seen, "copies")
+    blocks = within_basis(seen.waits.start[held], seen.waits.end[held], seen.basis) > 0
+    waits = f"{host_waits(held, seen)} in them, whatever the calls' names say, and " * blocks
     return Found(
         "pageable_copies",
-        "Copies from or to pageable memory hold up the host",
-        f"{number} from or to pageable memory; {host_waits(held, seen)} in them, whatever the "
-        f"calls' names say, and the GPU has nothing else to do for {most(savable, seen)}",
+        "Copies from or to pageable memory hold up the host"
+        if blocks
+        else "Copies from or to pageable memory keep the GPU from its work",
+        f"{number} from or to pageable memory; {waits}the GPU has nothing else to do for "
+        f"{most(savable, seen)}",
         "copy from and to pinned memory (pin_memory=True, cudaHostAlloc), and read results less "
         "often",
         "analyze FILE --format markdown --table transfers",
@@ -113,7 +117,7 @@ def _launch_bound(seen: Seen) -> Found | None:
     table = table.take(np.isin(table["device"], seen.chosen))
     if not len(table):
         return None
-    idle = idle_where(seen, lambda cause, _: cause.startswith(HOST) or cause in LAUNCHING)
+    idle = idle_where(seen, lambda cause, _: is_late(cause))
     savable = []
     for number in seen.devices:
         mine = table["device"] == number
@@ -122,12 +126,14 @@ def _launch_bound(seen: Seen) -> Found | None:
     executions = int(table["executions"].sum())
     busy, waited = int(table["busy_ns"].sum()), int(table["waiting_ns"].sum())
     found = f"{len(table):,} stretch{'es' if len(table) > 1 else ''} of the window"
+    whose = ", whichever process made them," if seen.partial else ""
+    before = ", before launches of what was chosen" if seen.partial else ""
     return Found(
         "launch_bound",
         "Stretches in which the GPU waits for launches longer than it works",
-        f"in {found} with {units.quantity(executions, 'execution')} the GPU works "
+        f"in {found} with {units.quantity(executions, 'execution')}{whose} the GPU works "
         f"{units.duration(busy)} and waits {units.duration(waited)} for the host to launch; that "
-        f"is {most(savable, seen)}",
+        f"is {most(savable, seen)}{before}",
         "launch less: CUDA graphs, torch.compile or another fusing compiler, fused optimisers, "
         "larger batches",
         "analyze FILE --format markdown --table launch_stretches",
@@ -185,13 +191,13 @@ def _exposed_communication(seen: Seen) -> Found | None:
 
 def _layout_conversions(seen: Seen) -> Found | None:
     kernels = seen.trace.kernels
-    rows = named(kernels, "name", lambda name: LAYOUT_KERNELS.search(name) is not None)
+    rows = kernels.holds("name", lambda name: LAYOUT_KERNELS.search(name) is not None)
     if not rows.any():
         return None
     savable = ran(seen, kernels, rows)
     table = seen.tables["kernels"]
     share = float(
-        table["share"][named(table, "name", lambda n: LAYOUT_KERNELS.search(n) is not None)].sum()
+        table["share"][table.holds("name", lambda n: LAYOUT_KERNELS.search(n) is not None)].sum()
     )
     return Found(
         "layout_conversions",

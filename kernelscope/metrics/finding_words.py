@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,10 @@ from kernelscope import units
 from kernelscope.metrics.grouping import group
 from kernelscope.metrics.intervals import Pieces, total, unite
 from kernelscope.metrics.savable import Seen, bound, within_basis
-from kernelscope.trace import Table
 
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
 
 
 DELAYED = "as long as that delays the host's next launch"
@@ -53,12 +53,32 @@ def often(start: Int64s, noun: str, seen: Seen, nouns: str = "") -> str:
 def host_waits(waits: Bools, seen: Seen) -> str:
     """Say for how long the host waits in some of ``seen.waits``: one thread, or several in all."""
     call, start, end = (each[waits] for each in (seen.waits.call, seen.waits.start, seen.waits.end))
-    time = taking(within_basis(start, end, seen.basis), seen)
+    threads = threads_of(call, start, end, seen)
+    return in_all(within_basis(start, end, seen.basis), threads, "wait", seen)
+
+
+def in_all(ns: int, threads: int, what: str, seen: Seen) -> str:
+    """Say for how long the host does something: one thread, or several in all."""
+    time = taking(ns, seen)
+    return f"threads {what} {time} in all" if threads > 1 else f"the host {what}s {time}"
+
+
+def threads_of(call: Rows, start: Int64s, end: Int64s, seen: Seen) -> int:
+    """Return how many threads made those of some calls that go on in the basis, from when to when.
+
+    Parameters
+    ----------
+    call : ndarray of int, shape (n,)
+        Rows of ``seen.launches.api_calls``.
+    start, end : ndarray of int64, shape (n,)
+        What is looked at of each.
+    seen : Seen
+        Everything.
+    """
     first, last = seen.basis.periods[0].min(), seen.basis.periods[1].max()
     call = call[(start < last) & (end > first)]
     calls = seen.launches.api_calls
-    threads = len(group(calls["process_id"][call], calls["thread_id"][call]).keys)
-    return f"threads wait {time} in all" if threads > 1 else f"the host waits {time}"
+    return len(group(calls["process_id"][call], calls["thread_id"][call]).keys)
 
 
 def either(one: Sequence[Pieces], other: Sequence[Pieces]) -> list[Pieces]:
@@ -69,9 +89,3 @@ def either(one: Sequence[Pieces], other: Sequence[Pieces]) -> list[Pieces]:
 def nothing(pieces: Sequence[Pieces]) -> bool:
     """Return whether no device has any time."""
     return not any(map(total, pieces))
-
-
-def named(table: Table, column: str, wanted: Callable[[str], bool]) -> Bools:
-    """Return which rows of a table have a text that is wanted, shape (n,)."""
-    texts = [wanted(text) for text in table.categories(column)]
-    return np.asarray(np.array([*texts, False], dtype=np.bool_)[table[column]])

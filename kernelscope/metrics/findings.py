@@ -7,7 +7,7 @@ the same pause may follow a synchronisation in a launch-bound stretch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,16 @@ import numpy as np
 from kernelscope import units
 from kernelscope.metrics.finding_results import FINDINGS
 from kernelscope.metrics.finding_rules import RULES
-from kernelscope.metrics.intervals import total
+from kernelscope.metrics.intervals import intersection, overlap, total
 from kernelscope.metrics.savable import LEAST_SHARE, Found, Seen, bound, largest
 from kernelscope.metrics.shell_words import shell_path, shell_word
 from kernelscope.metrics.window import whole
-from kernelscope.trace import Categorical, ColumnData, Table, distinct, is_missing
+from kernelscope.trace import Table, distinct, is_missing
 
 Row = dict[str, Any]
+
+SAME_SHARE = 0.9
+"""Two findings are about the same pauses where one's are so much of the other's."""
 
 
 def findings(seen: Seen) -> Table:
@@ -35,18 +38,45 @@ def findings(seen: Seen) -> Table:
     Returns
     -------
     Table
-        Under ``finding_results.FINDINGS``, the greatest bound first. None where the trace is
-        fine, where no device was used, or of a serialised capture.
+        Under ``finding_results.FINDINGS``, the greatest bound first, but ``data_loading`` before
+        ``pageable_copies`` that could save nearly the same pauses. None where the trace is fine,
+        where no device was used, or of a serialised capture.
     """
-    rows = []
+    told: dict[str, tuple[Found, Row]] = {}
     serialised = seen.trace.capture.serialised is not None
     if seen.chosen and seen.window.duration_ns and not serialised:
         for rule in RULES:
             found = rule(seen)
             row = None if found is None else _row(found, seen)
-            rows += [] if row is None else [row]
+            if found is not None and row is not None:
+                told[found.code] = found, row
+    rows = [row for _, row in told.values()]
     rows.sort(key=lambda row: (-(row["saving_bound_ns"] or 0), row["code"]))
-    return _table(rows)
+    return Table.of_records(FINDINGS, _cause_first(rows, told, seen))
+
+
+def _cause_first(rows: list[Row], told: Mapping[str, tuple[Found, Row]], seen: Seen) -> list[Row]:
+    """Put what the host did in the pauses before what made it late for them.
+
+    A copy in which the host waits for the GPU makes everything late that comes after, the
+    fetching of data above all. Where nearly all that it could save are the pauses in which data
+    is fetched, that is the story, and the copy a part of it.
+    """
+    codes = [row["code"] for row in rows]
+    if not {"data_loading", "pageable_copies"} <= set(codes):
+        return rows
+    behind, cause = codes.index("pageable_copies"), codes.index("data_loading")
+    (copies, row), (loading, _) = told["pageable_copies"], told["data_loading"]
+    device = seen.chosen[row["device"]]
+    pauses, fetched = (
+        intersection(each.savable[device], seen.basis.periods)
+        for each in (copies, loading)
+        if each.savable is not None
+    )
+    if cause < behind or overlap(pauses, fetched) < SAME_SHARE * total(pauses):
+        return rows
+    rows.insert(behind, rows.pop(cause))
+    return rows
 
 
 def _row(found: Found, seen: Seen) -> Row | None:
@@ -118,21 +148,3 @@ def _selection(seen: Seen) -> list[str]:
     if summary.source == "user" and summary.family is not None:
         options.append(f"--iteration {shell_word(summary.family)}")
     return options
-
-
-def _table(rows: Sequence[Row]) -> Table:
-    columns: dict[str, ColumnData] = {}
-    for column in FINDINGS.columns:
-        values = [row[column.name] for row in rows]
-        if column.dtype == "category":
-            columns[column.name] = Categorical.of([str(value) for value in values])
-        elif column.dtype == "int64":
-            least = np.iinfo(np.int64).min
-            columns[column.name] = np.array(
-                [least if value is None else value for value in values], dtype=np.int64
-            )
-        else:
-            columns[column.name] = np.array(
-                [np.nan if value is None else value for value in values], dtype=np.float64
-            )
-    return Table.make(FINDINGS, columns)

@@ -162,8 +162,7 @@ def _made_in(nodes: Table, around: Enclosed) -> Int32s:
 
 
 def _ends_of_captures(calls: Table) -> Table:
-    ends = [text.startswith(CAPTURE_ENDS) for text in calls.categories("name")] + [False]
-    return calls.take(np.array(ends, dtype=np.bool_)[calls["name"]])
+    return calls.take(calls.holds("name", lambda text: text.startswith(CAPTURE_ENDS)))
 
 
 def _innermost(ranges: Table, open_then: Mapping[str, Int32s], otherwise: Int32s) -> Int32s:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernelscope import units
 from kernelscope.metrics import overlap_results as results
 from kernelscope.metrics.device_identity import integers, texts
 from kernelscope.metrics.host_time import HostActivity, host_activity, recording
@@ -100,7 +101,8 @@ def cpu(trace: Trace, window: Window | None = None) -> Table:
     CPU utilization as TBD (Zhu et al., 2018) defines it, Σ time of threads on cores / (cores ×
     time), of the recorded processes; TBD's own figure saw every process of the machine. Only
     from scheduling records and a known number of cores; where recording covers a part of the
-    window, of that part.
+    window, of that part. There is none where the records, whose threads may be missing, have more
+    time on cores than the machine has.
 
     Parameters
     ----------
@@ -121,23 +123,28 @@ def cpu(trace: Trace, window: Window | None = None) -> Table:
         low, high = max(recorded[0], window.start_ns), min(recorded[1], window.end_ns)
         scheduled = max(0, high - low)
     on_core = int(clipped_durations(trace.on_core, window).sum()) if scheduled else None
-    known = on_core is not None and cores is not None
     share = on_core / (cores * scheduled) if on_core is not None and cores else np.nan
+    known = share <= 1
     return Table.make(
         results.CPU,
         {
             "cores": integers([cores]),
             "on_core_ns": integers([on_core]),
             "scheduled_ns": integers([scheduled]),
-            "utilization": np.array([share]),
-            "reason": texts([None if known else _why_not(recorded is not None, scheduled)]),
+            "utilization": np.array([share if known else np.nan]),
+            "reason": texts([None if known else _why_not(recorded is not None, scheduled, cores)]),
         },
     )
 
 
-def _why_not(recorded: bool, scheduled: int) -> str:
+def _why_not(recorded: bool, scheduled: int, cores: int | None) -> str:
     if not recorded:
         return "thread scheduling was not recorded (nsys profile --cpuctxsw=process-tree)"
     if not scheduled:
         return "thread scheduling was not recorded in the window"
-    return "the file does not say how many processor cores the machine has"
+    if not cores:
+        return "the file does not say how many processor cores the machine has"
+    return (
+        f"the scheduling records contradict {units.quantity(cores, 'processor core')}: they have "
+        "more threads on one at once"
+    )

@@ -172,13 +172,13 @@ def _of_calls(host: Host, gaps: IdleGaps, column: str) -> Int64s:
 def _in_graph(trace: Trace, gaps: IdleGaps, host: Host) -> Bools:
     """Return which pauses lie between two activities of one graph launch."""
     found = np.zeros(len(gaps), dtype=np.bool_)
-    launches = [text.startswith(GRAPH_LAUNCHES) for text in host.calls.categories("name")]
+    launches = host.calls.holds("name", lambda text: text.startswith(GRAPH_LAUNCHES))
     nodes = [~is_missing(t["graph_node_id"]) for t in (trace.kernels, trace.copies)]
-    if not any(launches) and not any(bool(each.any()) for each in nodes):
+    if not launches.any() and not any(bool(each.any()) for each in nodes):
         return found
     # One entry more, at the end: the row −1 reads it.
     is_node = np.concatenate((*nodes, np.zeros(len(trace.graphs) + 1, dtype=np.bool_)))
-    by_name = np.append(np.array([*launches, False])[host.calls["name"]], False)
+    by_name = np.append(launches, False)
     asked = np.flatnonzero((gaps.activity >= 0) & (is_node[gaps.activity] | by_name[gaps.call]))
     every = np.arange(len(trace.kernels) + len(trace.copies), dtype=np.int32)
     both = np.concatenate((every, gaps.activity[asked]))

@@ -91,8 +91,7 @@ def dependencies(looked: Looked, gaps: IdleGaps, asked: Int32s) -> npt.NDArray[n
 def _after_migration(looked: Looked, gaps: IdleGaps, asked: Int32s) -> Bools:
     """Return which pauses began when a migration ended."""
     copies = looked.trace.copies
-    migrates = [kind.startswith(MIGRATION) for kind in copies.categories("kind")]
-    rows = np.flatnonzero(np.array([*migrates, False])[copies["kind"]])
+    rows = np.flatnonzero(copies.holds("kind", lambda kind: kind.startswith(MIGRATION)))
     found = np.zeros(len(asked), dtype=np.bool_)
     if not len(rows):
         return found

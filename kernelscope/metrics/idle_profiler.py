@@ -36,8 +36,7 @@ _PATTERN = re.compile("|".join(FLUSHES))
 
 def flushes(overheads: Table) -> Rows:
     """Return the rows in which the profiler wrote data out, or stopped."""
-    wanted = [_PATTERN.fullmatch(name) is not None for name in overheads.categories("name")]
-    return np.flatnonzero(np.array([*wanted, False])[overheads["name"]])
+    return np.flatnonzero(overheads.holds("name", lambda name: bool(_PATTERN.fullmatch(name))))
 
 
 def flushing(overheads: Table, rows: Rows) -> Pieces:

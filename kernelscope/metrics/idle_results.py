@@ -101,6 +101,6 @@ IDLE_BY_ITERATION = TableSchema(
         _DEVICE,
         _CAUSE,
         _DETAIL,
-        integer("total_ns", "ns", "idle time of this cause within the iteration's period"),
+        integer("total_ns", "ns", "idle time of this cause within the iteration's whole period"),
     ),
 )

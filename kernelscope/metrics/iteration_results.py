@@ -21,7 +21,8 @@ ITERATIONS = TableSchema(
         integer(
             "period_ns",
             "ns",
-            "step time: until the next one began; the last ends with its range",
+            "step time: until the next one began; the last ends with its range; whole, as all "
+            "figures of an iteration that starts in the window",
         ),
         integer("range_ns", "ns", "how long its NVTX range was open", optional=True),
         integer("outside_ns", "ns", "period less range: data loading, often", optional=True),

@@ -318,10 +318,7 @@ def intra_graph_gaps(trace: Trace, *, launches: LaunchTimes | None = None) -> tu
 
 def starts_with(calls: Table, prefixes: tuple[str, ...]) -> Bools:
     """Return which calls have a name that begins with one of `prefixes`."""
-    table = [text.startswith(prefixes) for text in calls.categories("name")] + [False]
-    if not any(table):
-        return np.zeros(len(calls), dtype=np.bool_)
-    return np.array(table, dtype=np.bool_)[calls["name"]]
+    return calls.holds("name", lambda text: text.startswith(prefixes))
 
 
 def _launched(

@@ -243,6 +243,10 @@ def _gap_sums(groups: Array, gaps: Array, count: int) -> Int64s:
     return total
 
 
+def _launches(name: str) -> bool:
+    return name.startswith(LAUNCH_NAMES) and not name.startswith(NOT_LAUNCHES)
+
+
 def _without_execution(trace: Trace, window: Window, calls: LaunchColumns) -> Int64s:
     """Count the calls, by name, that should have launched something, and of which nothing is known.
 
@@ -250,12 +254,7 @@ def _without_execution(trace: Trace, window: Window, calls: LaunchColumns) -> In
     """
     names = trace.api_calls.categories("name")
     own = calls_without_wrappers(trace.api_calls)
-    named = [
-        text.startswith(LAUNCH_NAMES) and not text.startswith(NOT_LAUNCHES)
-        for text in own.categories("name")
-    ]
-    candidate = np.array([*named, False], dtype=np.bool_)[own["name"]]
-    candidate &= starts_inside(own, window)
+    candidate = own.holds("name", _launches) & starts_inside(own, window)
     known = np.zeros(len(trace.api_calls), dtype=np.bool_)
     known[calls["row"]] = True
     rows = rows_without_wrappers(trace.api_calls)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelscope.metrics import overlap_results as results
-from kernelscope.metrics.device_identity import integers, texts
+from kernelscope.metrics.device_identity import identify, integers, texts
 from kernelscope.metrics.device_time import DeviceTime, measure
 from kernelscope.metrics.host_time import HostActivity, ProcessTime, host_activity
 from kernelscope.metrics.intervals import Pieces, intersection, total
@@ -96,6 +96,24 @@ def host_and_devices(
         for (process, device), account in zip(time.identity.lanes, time.lanes, strict=True)
     ]
     return HostAndDevices(window, host, tuple(lanes))
+
+
+def beside(trace: Trace, chosen: Trace, window: Window) -> HostAndDevices:
+    """What did the host do, and of the devices the chosen pairs of process and device?
+
+    Parameters
+    ----------
+    trace, chosen : Trace
+        Everything that was recorded, and the chosen processes and devices of it.
+    window : Window
+        Where to look.
+    """
+    found = host_and_devices(trace, window)
+    if chosen is trace:
+        return found
+    kept = set(identify(chosen).lanes)
+    lanes = tuple(lane for lane in found.lanes if (lane.process_id, lane.device_id) in kept)
+    return replace(found, lanes=lanes)
 
 
 def _lane(process: int | None, device: int, gpu: Pieces, host: HostActivity) -> Lane:

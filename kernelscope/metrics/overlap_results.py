@@ -146,7 +146,12 @@ OVERLAP_BY_ITERATION = TableSchema(
         _PROCESS,
         _DEVICE,
         _SOURCE,
-        integer("period_ns", "ns", "the part of its period inside the window: sum of the states"),
+        integer(
+            "period_ns",
+            "ns",
+            "its period, from the trace's first CUDA activity to its last: sum of the states; also "
+            "what lies behind the window, if it starts in it",
+        ),
         *_STATES,
         *_BOUNDS,
     ),

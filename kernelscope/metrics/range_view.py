@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -13,10 +13,9 @@ import numpy.typing as npt
 from kernelscope.errors import NotRecordedError, SelectionError, nearest
 from kernelscope.metrics.analysis import chosen_window
 from kernelscope.metrics.attribution import attribute
-from kernelscope.metrics.device_identity import identify
 from kernelscope.metrics.mark_iterations import mark_iterations
 from kernelscope.metrics.nvtx_lint import nvtx_findings
-from kernelscope.metrics.overlap import HostAndDevices, host_and_devices
+from kernelscope.metrics.overlap import beside
 from kernelscope.metrics.overlap_parts import overlap_by_range
 from kernelscope.metrics.range_paths import SEPARATOR, names_in
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
@@ -111,7 +110,7 @@ def range_view(  # noqa: PLR0913 - what the command line offers
             window,
             by="name" if by_name else "path",
             folded=folded,
-            found=_beside(trace, chosen, window),
+            found=beside(trace, chosen, window),
             nest=found.enclosed.nesting,
         )
     else:
@@ -126,16 +125,6 @@ def range_view(  # noqa: PLR0913 - what the command line offers
         unattributed(chosen, window, attribution=found),
         nvtx_findings(chosen, window, attribution=found),
     )
-
-
-def _beside(trace: Trace, chosen: Trace, window: Window) -> HostAndDevices:
-    """Return what host and devices did, of the chosen pairs of process and device."""
-    found = host_and_devices(trace, window)
-    if chosen is trace:
-        return found
-    kept = set(identify(chosen).lanes)
-    lanes = tuple(lane for lane in found.lanes if (lane.process_id, lane.device_id) in kept)
-    return replace(found, lanes=lanes)
 
 
 def matching(
@@ -163,16 +152,16 @@ def matching(
     kept = np.ones(len(table), dtype=np.bool_)
     if path is not None:
         wanted = _parts(path)
-        kept &= _by_code(table, "path", lambda text: _begins(text.split(SEPARATOR), wanted))
+        kept &= table.holds("path", lambda text: _begins(text.split(SEPARATOR), wanted))
         # Names may hold a slash; and a name may be typed without the backslash that reports add.
         if " > " not in path or not kept.any():
-            kept |= _by_code(table, "path", lambda text: _is_named(text, path))
+            kept |= table.holds("path", lambda text: _is_named(text, path))
     if match is not None:
         try:
             pattern = re.compile(match)
         except re.error as error:
             raise SelectionError(f"--match {match!r} is no regular expression: {error}.") from None
-        kept &= _by_code(table, "name", lambda text: pattern.search(text) is not None)
+        kept &= table.holds("name", lambda text: pattern.search(text) is not None)
     if not kept.any() and len(table):
         names = {name for name in table.texts("name") if name}
         if match is not None:
@@ -215,9 +204,3 @@ def _around(table: Table, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         names = text.split(SEPARATOR)
         outer |= {(SEPARATOR.join(names[:count]), *where) for count in range(1, len(names))}
     return np.array([place in outer for place in places], dtype=np.bool_)
-
-
-def _by_code(table: Table, column: str, holds: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
-    """Return for which rows a text holds, asking once per distinct text."""
-    verdicts = np.array([holds(text) for text in table.categories(column)] + [False])
-    return np.asarray(verdicts[table[column]])

@@ -37,6 +37,7 @@ from kernelscope.metrics.intervals import (
 )
 from kernelscope.metrics.iteration_results import IterationSummary
 from kernelscope.metrics.launch_times import LaunchTimes
+from kernelscope.metrics.start_up import cold, started
 from kernelscope.metrics.waiting import Waiting
 from kernelscope.metrics.window import Window
 from kernelscope.trace import Table, Trace, distinct
@@ -44,6 +45,15 @@ from kernelscope.trace import Table, Trace, distinct
 Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
+
+
+LAUNCHING = ("in_call", "launch_latency")
+"""Causes of idle time, beside the host's own, that end with a launch that came too late."""
+
+
+def is_late(cause: str) -> bool:
+    """Return whether idle time of a cause ends with a launch that came too late."""
+    return cause.startswith(HOST) or cause in LAUNCHING
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +145,9 @@ class Seen:
     def hosted(self) -> list[dict[int, Pieces]]:
         """For each device, the idle time of the basis in which it waits for a launch.
 
-        By the process that launches, a missing id being one, too.
+        By the process that launches, a missing id being one, too. The leading pause is part of
+        it; of it and of what else lies before a device has `started`, what comes after the end
+        of the launching call is not: nothing that the host does then delays the start.
         """
         rows = _late_rows(self)
         pieces, gaps = self.explained.pieces, self.explained.gaps
@@ -148,16 +160,33 @@ class Seen:
             for number in self.devices:
                 some = mine[of == number]
                 if len(some):
-                    late = intersection((pieces.start[some], pieces.end[some]), self.basis.periods)
-                    found[number][each] = late
+                    first = np.searchsorted(pieces.start[some], self.started.get(number, 0))
+                    early = self._cold(number, each, some[:first])
+                    late = pieces.start[some[first:]], pieces.end[some[first:]]
+                    parts = (intersection(part, self.basis.periods) for part in (early, late))
+                    start, end = map(np.concatenate, zip(*parts, strict=True))
+                    found[number][each] = start, end
         return found
+
+    def _cold(self, device: int, process: int, rows: Rows) -> Pieces:
+        """Return the leading pause and some pieces after it, each to the end of its launch call."""
+        pieces, gaps = self.explained.pieces, self.explained.gaps
+        ends = self.every_call["end_ns"]
+        lead = cold(gaps, self.every_call).get((device, process), (0, 0))
+        start = np.append(lead[0], pieces.start[rows])
+        end = np.append(lead[1], np.minimum(pieces.end[rows], ends[gaps.call[pieces.gap[rows]]]))
+        return start[start < end], end[start < end]
+
+    @cached_property
+    def started(self) -> dict[int, int]:
+        """By device, when it began to compute: what comes before is the start-up."""
+        return started(self.everything, self.measured.identity, self.explained.gaps)
 
     @cached_property
     def late(self) -> bool:
         """Whether the host keeps any chosen device waiting for long enough to be a finding."""
         table = self.tables["idle"]
-        late = [cause.startswith(HOST) or cause in LAUNCHING for cause in table.categories("cause")]
-        counted = np.array([*late, False])[table["cause"]]
+        counted = table.holds("cause", is_late)
         idle = (
             int(table["total_ns"][counted & (table["device"] == device)].sum())
             for device in self.chosen
@@ -173,14 +202,6 @@ class Seen:
         some = (self.trace.kernels, self.trace.copies, self.trace.graphs)
         masks = [chosen_rows(a, b) for a, b in zip(every, some, strict=True)]
         return np.asarray(np.concatenate(masks)[self.explained.gaps.deciding])
-
-
-LAUNCHING = ("in_call", "launch_latency")
-"""Causes of idle time, beside the host's own, that end with a launch that came too late."""
-
-
-def _is_late(cause: str) -> bool:
-    return cause.startswith(HOST) or cause in LAUNCHING
 
 
 LEAST_SHARE = 0.02
@@ -312,7 +333,7 @@ def _by_device(seen: Seen, rows: Bools) -> list[Pieces]:
 def _late_rows(seen: Seen) -> Rows:
     """Return which idle pieces wait for a launch of what was chosen, and have a known call."""
     explained = seen.explained
-    late = np.array([_is_late(cause) for cause, _ in explained.labels], dtype=np.bool_)
+    late = np.array([is_late(cause) for cause, _ in explained.labels], dtype=np.bool_)
     rows = np.flatnonzero(late[explained.pieces.label])
     if seen.own_gaps is not None:
         rows = rows[seen.own_gaps[explained.pieces.gap[rows]]]
@@ -335,6 +356,10 @@ def spared(seen: Seen, start: Int64s, end: Int64s, process: Int64s) -> list[Piec
     works counts, too: the host is then ahead when the work ends. What is spent before the basis
     does not count in it, and nothing is taken off for a host so far ahead that the queue is full.
 
+    The pauses of a device's start-up, up to its first kernel, take their part of sₙ and are then
+    left out: without what was spent before it, that kernel would come earlier, and with it all
+    that follows, so that the pauses between them stay what they are.
+
     Parameters
     ----------
     seen : Seen
@@ -350,7 +375,7 @@ def spared(seen: Seen, start: Int64s, end: Int64s, process: Int64s) -> list[Piec
     """
     found = []
     spent: dict[int, Pieces] = {}
-    for late in seen.hosted:
+    for device, late in enumerate(seen.hosted):
         parts = []
         for each, (begin, until) in late.items():
             if each not in spent:
@@ -360,7 +385,8 @@ def spared(seen: Seen, start: Int64s, end: Int64s, process: Int64s) -> list[Piec
                 waited = np.cumsum(until - begin)
                 reach = np.minimum.accumulate(covered_before(spent[each], until) - waited)
                 saved = np.diff(waited + np.minimum(reach, 0), prepend=0)
-                parts.append((begin[saved > 0], (begin + saved)[saved > 0]))
+                kept = (saved > 0) & (begin >= seen.started.get(device, 0))
+                parts.append((begin[kept], (begin + saved)[kept]))
         found.append(unite(*parts))
     return found
 

@@ -238,14 +238,12 @@ def copy_calls(trace: Trace, launches: LaunchTimes | None = None) -> CopyCalls:
 
 def _migrate(copies: Table) -> Bools:
     """Return which copies are migrations of unified memory."""
-    table = [kind.startswith(MIGRATION) for kind in copies.categories("kind")] + [False]
-    return np.array(table, dtype=np.bool_)[copies["kind"]]
+    return copies.holds("kind", lambda kind: kind.startswith(MIGRATION))
 
 
 def _graphs(calls: Table) -> Bools:
     """Return which calls launch a graph."""
-    table = [name.startswith(GRAPH_LAUNCHES) for name in calls.categories("name")] + [False]
-    return np.array(table, dtype=np.bool_)[calls["name"]]
+    return calls.holds("name", lambda name: name.startswith(GRAPH_LAUNCHES))
 
 
 def _text(table: Table, name: str, codes: Array) -> Categorical:

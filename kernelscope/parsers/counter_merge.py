@@ -143,15 +143,13 @@ def _totals(counters: Table, group: npt.NDArray[np.intp], groups: int) -> npt.ND
 
 
 def _is(counters: Table, column: str, *texts: str) -> npt.NDArray[np.bool_]:
-    wanted = np.array([each in texts for each in counters.categories(column)] + [False])
-    return np.asarray(wanted[counters[column]])
+    return counters.holds(column, texts.__contains__)
 
 
 def _summable(counters: Table) -> npt.NDArray[np.bool_]:
     """Return where a sum over executions means something: counts, bytes and times."""
     of_unit = _is(counters, "unit", *_SUMMABLE)
-    sums = [name.endswith(".sum") for name in counters.categories("metric")]
-    named = np.array([*sums, False], dtype=np.bool_)[counters["metric"]]
+    named = counters.holds("metric", lambda name: name.endswith(".sum"))
     return of_unit | (named & (counters["unit"] < 0))
 
 

@@ -257,22 +257,13 @@ class Collected:
     def _executions(self, durations: Array | None) -> Table:
         if not self.executions:
             return Table.empty(schema.COUNTED_EXECUTIONS)
-        columns: dict[str, ColumnData] = {}
-        for column in schema.COUNTED_EXECUTIONS.columns:
-            values = [row.get(column.name) for row in self.executions]
-            if column.dtype == "category":
-                columns[column.name] = Categorical.of(values)
-            elif column.dtype == "int64":
-                columns[column.name] = _integers(values)
-            else:
-                columns[column.name] = np.array(values, dtype=np.float64)  # None becomes NaN
-        columns["run"] = np.zeros(len(self.executions), dtype=np.int32)
-        counts = [row.get("executions", 1) for row in self.executions]
-        columns["executions"] = _integers(counts)
-        if durations is not None:
-            recorded = np.asarray(columns["duration_ns"])
-            columns["duration_ns"] = np.where(np.isnan(recorded), durations, recorded)
-        return Table.make(schema.COUNTED_EXECUTIONS, columns)
+        rows = [{"executions": 1, **row, "run": 0} for row in self.executions]
+        table = Table.of_records(schema.COUNTED_EXECUTIONS, rows)
+        if durations is None:
+            return table
+        recorded = table["duration_ns"]
+        filled = np.where(is_missing(recorded), durations, recorded)
+        return Table.make(table.schema, {**table.columns, "duration_ns": filled})
 
     def _source(self, metrics: int = 0) -> Table:
         known: dict[str, Any] = {
@@ -291,18 +282,7 @@ class Collected:
 
 def one_row(table_schema: schema.TableSchema, values: Mapping[str, Any]) -> Table:
     """Return a table of one row; None and what is not named is missing."""
-    columns: dict[str, ColumnData] = {}
-    for column in table_schema.columns:
-        value = values.get(column.name)
-        if value is None:
-            continue
-        if column.dtype == "category":
-            columns[column.name] = Categorical.of([value])
-        elif column.dtype == "bool":
-            columns[column.name] = np.array([value], dtype=np.bool_)
-        else:
-            columns[column.name] = np.array([value], dtype=column.dtype)
-    return Table.make(table_schema, columns)
+    return Table.of_records(table_schema, [values])
 
 
 def _integers(values: Sequence[int | None]) -> npt.NDArray[np.int64]:
@@ -352,11 +332,9 @@ def _number(value: Value) -> Number:
 def _durations(counters: Table, place: Array, executions: int) -> npt.NDArray[np.float64]:
     """Return how long each execution took, NaN where no metric says so."""
     found = np.full(executions, np.nan)
-    names, statistics = counters.categories("metric"), counters.categories("statistic")
-    single = np.array([each in ("value", "mean") for each in statistics] + [False])
-    in_ns = np.array([each == "ns" for each in counters.categories("unit")] + [False])
-    usable = single[counters["statistic"]] & in_ns[counters["unit"]]
-    usable &= ~is_missing(counters["value"])
+    names = counters.categories("metric")
+    usable = counters.holds("statistic", ("value", "mean").__contains__)
+    usable &= counters.holds("unit", "ns".__eq__) & ~is_missing(counters["value"])
     for name in reversed(DURATIONS):
         if name in names:
             rows = np.flatnonzero(usable & (counters["metric"] == names.index(name)))

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
 from kernelscope.parsers.convert import integers
 from kernelscope.parsers.nsys_export import Export
 from kernelscope.parsers.sqlite import RawColumn
-from kernelscope.trace import Categorical, ColumnData, Table, distinct, missing_value
+from kernelscope.trace import Categorical, Table, distinct, missing_value
 
 Row = dict[str, Any]
 
@@ -49,7 +47,8 @@ def devices_table(export: Export, kernels: Table) -> Table:
         rows = [_by_ordinal(row) for row in gpus]
         if len(rows) == 1 and rows[0]["device_id"] is None:
             rows = [rows[0] | {"device_id": _only_ordinal(kernels)}]
-    return _table(sorted(rows, key=_order))
+    rows.sort(key=_order)
+    return Table.of_records(schema.DEVICES, rows)
 
 
 def _order(row: Row) -> tuple[bool, int, int]:
@@ -156,19 +155,3 @@ def _specs(row: Row) -> Row:
     if str(kept["bus"] or "").startswith("<UNKNOWN"):
         kept["bus"] = None
     return kept
-
-
-def _table(rows: list[Row]) -> Table:
-    columns: dict[str, ColumnData] = {}
-    for column in schema.DEVICES.columns:
-        values = [row.get(column.name) for row in rows]
-        if column.dtype == "category":
-            columns[column.name] = Categorical.of(values)
-        elif column.dtype == "bool":
-            columns[column.name] = np.array(values, dtype=np.bool_)
-        else:
-            absent = missing_value(np.dtype(np.int64))
-            columns[column.name] = np.array(
-                [absent if v is None else v for v in values], dtype=np.int64
-            )
-    return Table.make(schema.DEVICES, columns)

@@ -6,6 +6,8 @@ exports from 2020.3 on. Parsers ask for every spelling; a file answers with thos
 
 from __future__ import annotations
 
+from kernelscope.parsers.cupti_names import DEVICE_COLUMNS
+
 NEWEST_KNOWN = (2026, 2)
 """The newest Nsight Systems whose exports were looked at; newer ones are read with a warning."""
 
@@ -125,18 +127,5 @@ GPU_COLUMNS = {
 }  # fmt: skip
 """``TARGET_INFO_GPU`` from 2021.2 on: clockRate in Hz, memoryBandwidth in B/s."""
 
-CUDA_GPU_COLUMNS = {
-    "name": "name", "bus": "pciBusId",
-    "compute_major": "computeCapabilityMajor", "compute_minor": "computeCapabilityMinor",
-    "sm_count": "numMultiprocessors", "clock_hz": "coreClockRate",
-    "memory_bytes": "globalMemorySize", "memory_bytes_per_s": "globalMemoryBandwidth",
-    "l2_bytes": "l2CacheSize", "max_threads_per_block": "maxThreadsPerBlock",
-    "max_warps_per_sm": "maxWarpsPerMultiprocessor",
-    "max_blocks_per_sm": "maxBlocksPerMultiprocessor",
-    "max_registers_per_sm": "maxRegistersPerMultiprocessor",
-    "max_registers_per_block": "maxRegistersPerBlock",
-    "max_shared_bytes_per_sm": "maxSharedMemoryPerMultiprocessor",
-    "max_shared_bytes_per_block": "maxSharedMemoryPerBlock",
-    "threads_per_warp": "numThreadsPerWarp",
-}  # fmt: skip
-"""``TARGET_INFO_CUDA_GPU`` of 2020: coreClockRate in kHz, globalMemoryBandwidth in kB/s."""
+CUDA_GPU_COLUMNS = {"name": "name", "bus": "pciBusId", **DEVICE_COLUMNS}
+"""``TARGET_INFO_CUDA_GPU`` of 2020, as CUPTI has it: kHz and kB/s."""

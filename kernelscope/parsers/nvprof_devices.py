@@ -5,22 +5,19 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-import numpy as np
-
 from kernelscope import schema
 from kernelscope.parsers import nvprof_names as names
 from kernelscope.parsers.convert import integers
+from kernelscope.parsers.cupti_names import DEVICE_COLUMNS
 from kernelscope.parsers.nvprof_database import Database
-from kernelscope.trace import Categorical, ColumnData, Table, missing_value
+from kernelscope.trace import Table, missing_value
 
 _UUID_BYTES = 16
 
 
 def devices_table(database: Database) -> Table:
     """Return the `devices` table; clocks come in kHz and bandwidths in kB/s, as CUPTI has them."""
-    read = database.read(
-        names.DEVICE, ("id", "name", "isCudaVisible", *names.DEVICE_COLUMNS.values())
-    )
+    read = database.read(names.DEVICE, ("id", "name", "isCudaVisible", *DEVICE_COLUMNS.values()))
     plain = {name: _plain(integers(raw)) for name, raw in read.columns.items()}
     if "id" not in plain:
         return Table.empty(schema.DEVICES)
@@ -30,7 +27,7 @@ def devices_table(database: Database) -> Table:
         for i in range(read.rows)
     ]
     rows.sort(key=lambda row: (row["device_id"] is None, row["device_id"] or 0))
-    return _table(rows)
+    return Table.of_records(schema.DEVICES, rows)
 
 
 def _plain(values: Any) -> list[int | None]:
@@ -41,7 +38,7 @@ def _plain(values: Any) -> list[int | None]:
 def _row(database: Database, read: dict[str, int | None], uuid_: str | None) -> dict[str, Any]:
     """Return one device; a 0 in what describes it means *not known*."""
     row: dict[str, Any] = {}
-    for ours, theirs in names.DEVICE_COLUMNS.items():
+    for ours, theirs in DEVICE_COLUMNS.items():
         value = read.get(theirs)
         known = value is not None and (value > 0 or ours == "compute_minor")
         row[ours] = value * (1000 if ours in names.THOUSANDS else 1) if known and value else None
@@ -63,17 +60,3 @@ def _uuids(database: Database, rows: int) -> list[str | None]:
     texts = [str(uuid.UUID(bytes=each.tobytes())) for each in blobs.data]
     known = (blobs.length == _UUID_BYTES) & blobs.data.any(axis=1)
     return [text if there else None for text, there in zip(texts, known, strict=True)]
-
-
-def _table(rows: list[dict[str, Any]]) -> Table:
-    absent = missing_value(np.dtype(np.int64))
-    columns: dict[str, ColumnData] = {}
-    for column in schema.DEVICES.columns:
-        values = [row.get(column.name) for row in rows]
-        if column.dtype == "category":
-            columns[column.name] = Categorical.of(values)
-        elif column.dtype == "bool":
-            columns[column.name] = np.array(values, dtype=np.bool_)
-        else:
-            columns[column.name] = np.array([absent if v is None else v for v in values], np.int64)
-    return Table.make(schema.DEVICES, columns)

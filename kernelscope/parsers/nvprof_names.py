@@ -67,21 +67,8 @@ OVERHEAD_KINDS = {
 MIGRATIONS = {1: "unified HtoD", 2: "unified DtoH", 8: "unified DtoD"}
 """``counterKind`` of unified memory that moved; the others count faults and the like."""
 
-DEVICE_COLUMNS = {
-    "compute_major": "computeCapabilityMajor", "compute_minor": "computeCapabilityMinor",
-    "sm_count": "numMultiprocessors", "clock_hz": "coreClockRate",
-    "memory_bytes": "globalMemorySize", "memory_bytes_per_s": "globalMemoryBandwidth",
-    "l2_bytes": "l2CacheSize", "max_threads_per_block": "maxThreadsPerBlock",
-    "max_warps_per_sm": "maxWarpsPerMultiprocessor",
-    "max_blocks_per_sm": "maxBlocksPerMultiprocessor",
-    "max_registers_per_sm": "maxRegistersPerMultiprocessor",
-    "max_registers_per_block": "maxRegistersPerBlock",
-    "max_shared_bytes_per_sm": "maxSharedMemoryPerMultiprocessor",
-    "max_shared_bytes_per_block": "maxSharedMemoryPerBlock",
-    "threads_per_warp": "numThreadsPerWarp",
-}  # fmt: skip
 THOUSANDS = ("clock_hz", "memory_bytes_per_s")
-"""Columns that ``DEVICE`` holds in kHz and kB/s."""
+"""Columns of a device that CUPTI holds in kHz and kB/s."""
 
 UNITS = {
     "count": "count", "bytes": "bytes", "throughput": "bytes/s", "percent": "ratio",

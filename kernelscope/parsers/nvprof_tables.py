@@ -52,11 +52,6 @@ def kind_of_metric(name: str) -> str | None:
     return _kinds().get(name)
 
 
-def known_capabilities() -> tuple[tuple[int, int], ...]:
-    """Return the compute capabilities whose metrics are known by name."""
-    return tuple(sorted(_metrics()))
-
-
 @cache
 def _calls() -> dict[str, list[str | None]]:
     data: dict[str, list[str | None]] = _load("cupti_calls.json")

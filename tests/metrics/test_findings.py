@@ -36,6 +36,7 @@ from tests.metrics.finding_scenes import (
 )
 from tests.metrics.pauses import between, calls, kernels, on_thread
 
+SAMPLE = Path(__file__).parents[2] / "traces" / "resnet_training.sqlite"
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 LAYOUT = "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(float const*)"
 
@@ -82,6 +83,80 @@ def test_a_first_launch_that_loads_code_counts_whole() -> None:
     assert {code: row["saving_bound_ns"] for code, row in rows.items()} == {
         "module_loading": 280 * US
     }
+
+
+def test_what_came_before_the_first_kernel_is_not_saved_behind_it() -> None:
+    """600 µs are spent on allocating before the first kernel, and 30 behind it."""
+    behind = us(launch(20, 5), alloc(30), code(100), launch(20, 5))
+    for before in (us(alloc(600)), us(Step("pinned", 5, 5), alloc(600), code(50))):
+        row = found(run([*before, *behind]))["allocations"]
+        assert row["saving_bound_ns"] == 30 * US
+
+
+def test_what_hides_behind_a_copy_before_the_first_kernel_may_be_saved() -> None:
+    """The copy runs until 214, the kernel until 234; the host is late by the 100 µs that it spent.
+
+    Without them it launches the last kernel at 220, and not at 320.
+    """
+    program = us(Step("pinned", 5, 205), alloc(100), launch(20, 5), code(210), launch(20, 5))
+    cured = [step for step in program if step is not program[1]]
+    row = found(run(program))["allocations"]
+    assert finish(program) - finish(cured) <= row["saving_bound_ns"] <= 100 * US
+
+
+def test_copies_that_hold_nobody_up_are_not_said_to() -> None:
+    """The call returns in 25 µs: up to 50 it works. The copy is exposed from 29 to 49 µs."""
+    row = found(run(us(launch(20, 5), copy(20), launch(20, 5))))["pageable_copies"]
+    assert row["title"] == "Copies from or to pageable memory keep the GPU from its work"
+    assert row["evidence"].startswith(
+        "1 copy from or to pageable memory; the GPU has nothing else to do for "
+    )
+
+
+def test_data_loading_comes_before_the_copy_that_made_it_late() -> None:
+    """The host waits in a copy until the kernel is done, and fetches the next batch only then."""
+    step = us(launch(900, 5), copy(2), load(400))
+    rows = found(run(us(launch(20, 5)) + step * 5))
+    assert list(rows)[:2] == ["data_loading", "pageable_copies"]
+    bounds = [row["saving_bound_ns"] for row in rows.values()]
+    assert bounds[0] < bounds[1]
+
+
+def test_a_copy_that_could_save_much_more_comes_before_data_loading() -> None:
+    step = us(launch(200, 5), copy(60), load(100))
+    assert list(found(run(us(launch(20, 5)) + step * 5)))[:2] == ["pageable_copies", "data_loading"]
+
+
+def test_the_sample_of_a_training_starves_for_data() -> None:
+    rows = found(kernelscope.read(SAMPLE))
+    assert list(rows)[:2] == ["data_loading", "pageable_copies"]
+
+
+@pytest.mark.parametrize(
+    ("threads", "said"),
+    [
+        ((1, 1), "the launching thread fetches data for 60.00 µs, as its NVTX"),
+        ((1, 2), "launching threads fetch data for 60.00 µs in all, as their NVTX"),
+    ],
+)
+def test_what_several_threads_take_is_a_sum(threads: tuple[int, int], said: str) -> None:
+    first, last = (
+        {"thread_id": thread, "correlation_id": number} for number, thread in enumerate(threads)
+    )
+    launch_ = "cudaLaunchKernel"
+    trace = build.trace(
+        api_calls=build.joined(
+            calls((0, 5, launch_, 7), thread_id=1),
+            build.api_calls((50 * US, 55 * US, launch_), **first),
+            build.api_calls((150 * US, 155 * US, launch_), **last),
+        ),
+        ranges=build.joined(
+            scenes.pushed((20 * US, 50 * US, "load batch"), thread_id=threads[0]),
+            scenes.pushed((120 * US, 150 * US, "load batch"), thread_id=threads[1]),
+        ),
+        kernels=kernels((9, 11, 7), (59, 69, 0), (159, 169, 1)),
+    )
+    assert found(trace)["data_loading"]["evidence"].startswith(said)
 
 
 def test_causes_side_by_side_are_ranked_and_each_is_bounded_by_itself() -> None:
@@ -185,6 +260,20 @@ def test_kernels_are_tiny_up_to_5_us(length: int, told: bool) -> None:
     if told:
         assert rows["tiny_kernels"]["saving_bound_ns"] == 50 * length
         assert rows["tiny_kernels"]["evidence"].startswith("50 tiny kernels (98.0 % of the window")
+
+
+def test_a_part_is_told_that_a_stretch_is_of_every_process() -> None:
+    at = range(0, 600, 20)
+    trace = build.trace(
+        api_calls=build.joined(
+            calls(*((t, t + 5, "cudaLaunchKernel", t) for t in at)),
+            build.api_calls((0, 5 * US, "cudaFree"), process_id=2, correlation_id=1),
+        ),
+        kernels=kernels(*((t + 9, t + 11, t) for t in at)),
+    )
+    evidence = found(trace, processes=[1])["launch_bound"]["evidence"]
+    assert "29 executions, whichever process made them, the GPU works" in evidence
+    assert evidence.endswith("of the window), before launches of what was chosen")
 
 
 def test_few_tiny_kernels_are_not_many() -> None:

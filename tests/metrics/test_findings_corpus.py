@@ -54,6 +54,14 @@ def test_every_finding_has_its_numbers_a_bound_and_a_place(path: Path) -> None:
 
 
 @needs_corpus
+def test_ten_seconds_of_start_up_are_nothing_to_be_saved_behind_it() -> None:
+    """The first kernel of this test of NCCL starts at 10.755 s, of a window of 10.963."""
+    assert CORPUS is not None
+    path = CORPUS / "traces" / "nvprof" / "nccl_8xV100_output.nvvp"
+    assert not len(analysed(path).findings)
+
+
+@needs_corpus
 def test_the_baseline_starves_outside_its_range() -> None:
     """Its periods alternate between 140 and 1,400 ms; the model works for 130 ms of each."""
     rows = of("2022.4.2_A100_training_baseline")

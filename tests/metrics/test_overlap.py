@@ -294,6 +294,16 @@ def test_utilization_is_time_on_cores_over_cores_times_window() -> None:
     assert "cores" in unknown["reason"]
 
 
+def test_more_threads_on_cores_than_there_are_cores_is_no_utilization() -> None:
+    """Records without their thread, such that nothing tells that one is written twice."""
+    rows = on_core((0, 100), (0, 100), (50, 100), thread_id=None)
+    row = only(cpu(with_cores(2, on_core=rows, api_calls=build.api_calls((0, 100)))))
+    assert (row["utilization"], row["on_core_ns"]) == (None, 250)
+    assert row["reason"] == (
+        "the scheduling records contradict 2 processor cores: they have more threads on one at once"
+    )
+
+
 def test_utilization_is_of_the_part_of_the_window_that_was_recorded() -> None:
     trace = with_cores(2, kernels=build.kernels((0, 100)), on_core=on_core((60, 70), (75, 80)))
     row = only(cpu(trace))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelscope.metrics.analysis import analyze
 from kernelscope.metrics.iteration_family import fold
 from kernelscope.metrics.iterations import Iterations, iterations
 from kernelscope.metrics.nesting import nesting
@@ -55,6 +56,27 @@ def test_periods_are_clipped_to_a_window_that_was_measured_before() -> None:
     found = host_and_devices(trace, Window(150, 350, "here"))
     rows = overlap_by_iteration(trace, steps(trace), found=found).records()
     assert [row["period_ns"] for row in rows] == [0, 50, 100, 50, 0, 0]
+
+
+def test_all_figures_of_an_iteration_are_of_its_whole_period() -> None:
+    """Of steps of 100 the window ends in the middle of the third one, which starts in it."""
+    trace = training.trace(
+        training.ranges(*training.every("step {}", 100, 80, 6)),
+        [100 * i for i in range(6)],
+        latency=20,
+        duration=40,
+    ).with_tables(on_core=on_core(*((100 * i, 100 * i + 30) for i in range(7))))
+    result = analyze(trace, between=(100, 350), iteration="step #")
+    everything = analyze(trace, iteration="step #")
+    for name, number in (
+        ("iterations", "index"),
+        ("overlap_by_iteration", "index"),
+        ("idle_by_iteration", "iteration"),
+    ):
+        expected = [row for row in everything.tables[name].records() if row[number] in (1, 2, 3)]
+        rows = result.tables[name].records()
+        assert rows
+        assert rows == expected
 
 
 def test_without_iterations_or_ranges_there_are_no_rows() -> None:

@@ -105,7 +105,8 @@ ENTRIES: tuple[Explanation, ...] = (
             key=f"overlap_by_iteration.{state}_ns",
             question=f"{question[:-1]} in this iteration?",
             formula=f"{formula}, inside the iteration's period",
-            denominator="the four states sum to period_ns, the part of the period in the window",
+            denominator="the four states sum to period_ns, the period from the trace's first CUDA "
+            "activity to its last, inside the window or behind it",
             inputs=_CALLS + _CORE + _DEVICE,
             pitfalls=pitfalls,
             numbers=_rest(state, "period_ns"),
@@ -130,15 +131,17 @@ ENTRIES: tuple[Explanation, ...] = (
         inputs=_CORE[:2],
         source=f"{TBD} (CPU utilization)",
         pitfalls="Only from scheduling records. TBD's own figure saw every process of the machine. "
-        "A thread that spins in CUDA is on a core, too.",
+        "A thread that spins in CUDA is on a core, too. Above 1 the records contradict the number "
+        "of cores, and there is no value.",
         elsewhere="top and sar report it of the whole machine, idle processes included.",
         numbers="on_core_ns / (cores * scheduled_ns)",
         sql={
-            "cpu.utilization": "SELECT 1.0 * sum(max(0, min(e.end_ns, w.end_ns) - "
+            "cpu.utilization": "WITH used AS (SELECT 1.0 * sum(max(0, min(e.end_ns, w.end_ns) - "
             "max(e.start_ns, w.start_ns)))\n"
             "  / max((SELECT cores FROM result_cpu) * (min(max(e.end_ns), w.end_ns)\n"
-            "    - max(min(e.start_ns), w.start_ns)), 0) AS value\n"
-            "FROM on_core AS e, window AS w"
+            "    - max(min(e.start_ns), w.start_ns)), 0) AS share\n"
+            "FROM on_core AS e, window AS w)\n"
+            "SELECT CASE WHEN share <= 1 THEN share END AS value FROM used"
         },
     ),
     Explanation(

@@ -113,10 +113,13 @@ ENTRIES: tuple[Explanation, ...] = (
         key="findings.saving_bound_ns",
         question="How much can mending it save of each iteration, at the most?",
         formula="time of the device that goes if the cause goes, inside the iterations after "
-        "warm-up, / their number; of the window where there are none. Host time that is spared "
-        "makes every later launch earlier, as far as pauses are left that wait for a launch: "
-        "sₙ = min(sₙ₋₁ + pause n, spent before its end). Kernels and copies count with the time "
-        "that they run, where the finding says exposed with what no other kernel hides",
+        "warm-up, / their number; of the window where there are none; of several devices the most. "
+        "Host time that is spared makes every later launch of the process earlier, as far as "
+        "pauses are left that wait for a launch: sₙ = min(sₙ₋₁ + pause n, spent in the iterations "
+        "before its end). The pauses before a device's first kernel take their part of sₙ and are "
+        "left out: the start-up is saved by no mending behind it. Kernels and copies count with "
+        "the time that they run, copies and communication with what no other kernel hides; slow "
+        "iterations with what they take beyond the median",
         denominator="the mean iteration after warm-up, or the window (saving_share)",
         inputs=(*_DEVICE, *_HOST),
         source=f"{OWN}: below 2 % of the iteration nothing is a finding",

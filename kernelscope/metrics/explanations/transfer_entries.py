@@ -24,7 +24,6 @@ _MIGRATION = (
 )
 _STARTS = "e.start_ns >= w.start_ns AND (e.start_ns < w.end_ns OR e.end_ns = w.end_ns)"
 _CLIPPED = "sum(max(0, min(e.end_ns, w.end_ns) - max(e.start_ns, w.start_ns)))"
-_KEYS = ("operations", "bytes", "bytes_per_s", "total_ns")
 _EXPRESSIONS = {
     "operations": "count(*)",
     "bytes": "CASE WHEN count(*) = count(e.bytes) THEN sum(e.bytes) END",
