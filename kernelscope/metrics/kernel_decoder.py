@@ -1,0 +1,402 @@
+"""What does a kernel's name say of its work: library, operation, types, pipe, tile?
+
+The name of a library's kernel often spells which unit multiplies what: ``…f32f32…ffma…`` is FP32
+on CUDA cores, ``s1688gemm`` for Ampere TF32 on tensor cores. :func:`decode` reads that by tables
+(:mod:`decoder_tables`), and abstains where a name does not say it: *unknown* is a result, and
+nobody's guess. A pipe is given only where a type or an instruction in the name proves it, or the
+function is known to run on it whatever its types.
+
+Work is bounded: the first :data:`kernel_names.LONGEST_HEAD` characters are looked at, pieces are
+searched for before any regular expression runs, and none of these nests quantifiers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from itertools import takewhile
+from typing import Any
+
+from kernelscope.metrics.decoder_tables.functions import FUNCTIONS
+from kernelscope.metrics.decoder_tables.functors import FUNCTORS
+from kernelscope.metrics.decoder_tables.grammars import GRAMMARS
+from kernelscope.metrics.decoder_tables.namespaces import FORMS, NAMESPACES, WORDS
+from kernelscope.metrics.decoder_tables.rows import (
+    CORE_PIPE_OF,
+    MATRIX,
+    TENSOR_PIPES,
+    TYPES,
+    Function,
+    Word,
+)
+from kernelscope.metrics.grammar_groups import read_groups, word_in
+from kernelscope.metrics.kernel_names import LONGEST_HEAD, function_name, name_parts
+
+_NEAR = 400
+"""Characters of a name in which a spelled name begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelName:
+    """What a kernel's name says. None is: it does not say.
+
+    Attributes
+    ----------
+    name : str
+        The name that was read, demangled where it was mangled.
+    function : str
+        The qualified function, without template arguments and parameters.
+    family : str or None
+        Whose kernel it is: a library, or the compiler that made it.
+    operation : str or None
+        What it computes, one of ``rows.OPERATIONS``.
+    direction : str or None
+        The pass of training, one of ``rows.DIRECTIONS``.
+    input_type, accumulate_type, output_type : str or None
+        ``fp32``, ``bf16``, ``e4m3``, …: of the inputs in memory, of sums, of what is written.
+    pipe : str or None
+        Where its arithmetic runs, one of ``rows.PIPES``.
+    tensor_core : bool or None
+        Whether it uses tensor cores.
+    instruction : str or None
+        Shape of the matrix instruction, ``16x8x16``.
+    tile_m, tile_n, tile_k : int or None
+        The tile of a block; of attention: queries, keys, head dimension.
+    stages : int or None
+        Buffers of the software pipeline.
+    split_k : bool
+        Whether the name says that the inner dimension is split among blocks.
+    layout : str or None
+        ``nn``, ``tn``, … of matrices (A, B and, where said, C), ``nhwc``, ``nchw`` of images.
+    architecture : str or None
+        For which GPUs it was written, which need not be the one that it runs on.
+    auxiliary : bool
+        Whether it only serves another kernel: none of the model's work is its own.
+    certainty : str
+        ``certain``; ``likely`` where others may use such a name; ``unknown``.
+    evidence : str
+        The row of the tables that says it; empty where there is none.
+    """
+
+    name: str
+    function: str
+    family: str | None = None
+    operation: str | None = None
+    direction: str | None = None
+    input_type: str | None = None
+    accumulate_type: str | None = None
+    output_type: str | None = None
+    pipe: str | None = None
+    tensor_core: bool | None = None
+    instruction: str | None = None
+    tile_m: int | None = None
+    tile_n: int | None = None
+    tile_k: int | None = None
+    stages: int | None = None
+    split_k: bool = False
+    layout: str | None = None
+    architecture: str | None = None
+    auxiliary: bool = False
+    certainty: str = "unknown"
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A name cut into what the tables look at."""
+
+    near: str
+    text: str
+    function: str
+    arguments: str
+    parameters: str
+
+    @property
+    def own(self) -> str:
+        return self.function.rpartition("::")[2]
+
+
+def decode(name: str) -> KernelName:
+    """What does a kernel's name say of its work?
+
+    Parameters
+    ----------
+    name : str
+        A full kernel name, as C++ or mangled (Itanium ABI).
+
+    Returns
+    -------
+    KernelName
+        What the name proves. Mangled and demangled names say the same. Never raises.
+    """
+    return decode_all((name,))[0]
+
+
+@lru_cache(maxsize=4)
+def decode_all(names: tuple[str, ...]) -> tuple[KernelName, ...]:
+    """Decode distinct names; see :func:`decode`.
+
+    Parameters
+    ----------
+    names : tuple of str, length n
+        Distinct names, such as the categories of a column.
+    """
+    if any(name.startswith("_Z") for name in names):
+        from kernelscope.parsers.demangle import demangled  # noqa: PLC0415 - rarely needed
+
+        plain = demangled(names)
+        names = tuple(plain[name] for name in names)
+    return tuple(map(_decoded, names))
+
+
+def _decoded(name: str) -> KernelName:
+    parts = _parts(name)
+    for reader in (_spelled, _listed, _communicating, _formed, _of_namespace, _of_parameters):
+        fields = reader(parts)
+        if fields:
+            return _settled(KernelName(name, parts.function, **fields))
+    return KernelName(name, parts.function)
+
+
+def _parts(name: str) -> _Parts:
+    text = name[:LONGEST_HEAD]
+    if name.startswith("_Z"):  # too costly to demangle, or damaged
+        return _Parts(text[:_NEAR], text, function_name(text), "", "")
+    function, arguments, parameters = name_parts(text)
+    return _Parts(text[:_NEAR], text, function, arguments, parameters)
+
+
+def _settled(found: KernelName) -> KernelName:
+    """Say whether tensor cores are used, where pipe or operation tell."""
+    if found.pipe is not None:
+        return replace(found, tensor_core=found.pipe in TENSOR_PIPES)
+    if found.tensor_core is None and found.operation not in MATRIX | {None, "collective"}:
+        return replace(found, tensor_core=False)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------
+# Readers: each returns fields of a KernelName, or nothing where its table does not know the name
+# ---------------------------------------------------------------------------------------------
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _spelled(parts: _Parts) -> dict[str, Any] | None:
+    for grammar in GRAMMARS:
+        where = parts.text if grammar.deep else parts.near
+        for hint in grammar.hints:
+            if hint in where:
+                break
+        else:
+            continue
+        match = _compiled(grammar.pattern).search(where)
+        if match:
+            said = read_groups(grammar, match.groupdict())
+            return {"auxiliary": False, **said, "certainty": "certain",
+                    "evidence": grammar.pattern}  # fmt: skip
+    return None
+
+
+@cache
+def _functions() -> tuple[dict[str, list[Function]], dict[int, dict[str, list[Function]]]]:
+    """Return the listed functions by whole name, and those listed by their beginning by length."""
+    whole: dict[str, list[Function]] = {}
+    beginnings: dict[int, dict[str, list[Function]]] = {}
+    for row in FUNCTIONS:
+        for name in row.names.split():
+            if name.endswith("*"):
+                of_length = beginnings.setdefault(len(name) - 1, {})
+                of_length.setdefault(name[:-1], []).append(row)
+            else:
+                whole.setdefault(name, []).append(row)
+    return whole, dict(sorted(beginnings.items(), reverse=True))
+
+
+def _listed(parts: _Parts) -> dict[str, Any] | None:
+    whole, beginnings = _functions()
+    own, evidence = parts.own, parts.own
+    rows = [each for each in whole.get(own, ()) if each.scope in parts.function]
+    for length, names in () if rows else beginnings.items():
+        rows = [each for each in names.get(own[:length], ()) if each.scope in parts.function]
+        if rows:
+            evidence = f"{own[:length]}*"
+            break
+    if not rows:
+        return None
+    row = rows[0]
+    said = {"certainty": row.certainty, "auxiliary": row.auxiliary, "evidence": evidence}
+    return said | _of_function(row, parts)
+
+
+def _of_function(row: Function, parts: _Parts) -> dict[str, Any]:
+    family, operation, direction, pipe = row.family, row.operation, row.direction, row.pipe
+    functors = FUNCTORS.get(family, ())
+    if family == "multi_tensor":
+        family = "aten" if "at::native" in parts.text else "apex"
+    if operation is None and functors:
+        word = word_in(functors, parts.arguments)
+        operation, direction, pipe = word.operation, word.direction, word.pipe
+        if row.family == "aten" and operation is None:
+            operation = "elementwise"
+    types = _types(parts)
+    if pipe == "FFMA" and "fp64" in types:
+        pipe = "DFMA"
+    cores = row.cores or operation not in MATRIX | {None}
+    if pipe is None and cores and operation != "random":
+        pipe = _pipe_of(types, parts)
+    return {
+        "family": family,
+        "operation": operation,
+        "direction": direction,
+        "pipe": pipe,
+        "tensor_core": False if cores else None,
+        **_positions(row, parts, types),
+    }
+
+
+def _communicating(parts: _Parts) -> dict[str, Any] | None:
+    from kernelscope.metrics.communication_names import recognise  # noqa: PLC0415 - own regexes
+
+    (known,) = recognise((parts.function,))
+    if known is None:
+        return None
+    family = _LIBRARIES.get(known.library, known.library.lower().replace(" ", "_"))
+    return {"family": family, "operation": "collective", "certainty": "certain",
+            "evidence": known.pattern}  # fmt: skip
+
+
+_LIBRARIES = {"NCCL, RCCL": "nccl", "MSCCL++": "mscclpp"}
+
+
+def _formed(parts: _Parts) -> dict[str, Any] | None:
+    numba = _NUMBA.search(parts.near)
+    if numba:
+        return {"family": "numba", "certainty": "certain", "evidence": _NUMBA.pattern}
+    for form in FORMS:
+        for hint in form.hints:
+            if hint in parts.function:
+                break
+        else:
+            continue
+        if _compiled(form.pattern).fullmatch(parts.function[:_NEAR]):
+            return {"family": form.family, "operation": form.operation,
+                    "certainty": form.certainty, "evidence": form.pattern}  # fmt: skip
+    return None
+
+
+_NUMBA = re.compile(r"^[\w.$<>:]{0,200}\[(?:abi:)?v\d+[,\]]|^(?:__main__|cudapy)::")
+
+
+def _of_namespace(parts: _Parts) -> dict[str, Any] | None:
+    namespace, colons, _ = parts.function.partition("::")
+    family = NAMESPACES.get(namespace) if colons else None
+    if family is None:
+        return None
+    word = word_in(WORDS, parts.own)
+    return _likely(family, word, parts, f"{namespace}::")
+
+
+def _likely(family: str, word: Word, parts: _Parts, evidence: str) -> dict[str, Any]:
+    said = {"family": family, "operation": word.operation, "certainty": "likely",
+            "evidence": evidence}  # fmt: skip
+    if word.operation in MATRIX | {None}:
+        return said | _cutlass(family, parts)
+    types = _types(parts)
+    return said | {"input_type": types[0] if types else None, "pipe": None, "tensor_core": False}
+
+
+def _cutlass(family: str, parts: _Parts) -> dict[str, Any]:
+    """Return what CUTLASS 2's C++ types say of the unit that multiplies."""
+    if family != "cutlass":
+        return {}
+    if "OpClassSimt" in parts.text:
+        return {"tensor_core": False}
+    return {"tensor_core": True} if "OpClassTensorOp" in parts.text else {}
+
+
+_OWNERS = (
+    ("cublas", "cublas"), ("cudnn", "cudnn"), ("THCDeviceTensor", "aten"), ("at::", "aten"),
+    ("Eigen::", "eigen"), ("tensorflow::", "tensorflow"), ("TensorInfo<", "aten"),
+)  # fmt: skip
+"""What a library's own types begin with → the library. Only what it launches takes them."""
+
+_SIGNATURES = {
+    "cleanup(float*,float*,float*,float*,bool,int)": ("apex", "reduction"),
+}
+"""Whole names, without blanks, that only one library has."""
+
+
+def _of_parameters(parts: _Parts) -> dict[str, Any] | None:
+    known = _SIGNATURES.get(parts.near.replace(" ", ""))
+    if known:
+        return _likely(known[0], Word("", known[1]), parts, parts.near)
+    for piece, family in _OWNERS:
+        if piece in parts.parameters or piece in parts.arguments:
+            return _likely(family, word_in(WORDS, parts.own), parts, piece)
+    return None
+
+
+# ---------------------------------------------------------------------------------------------
+# Types in template arguments
+# ---------------------------------------------------------------------------------------------
+
+_FLOATS = re.compile(
+    r"\b(?:float[24]?|double2?|c10::Half|c10::BFloat16|__half2?|half_t|half|__nv_bfloat162?|"
+    r"bfloat16_t|bfloat16|__bfloat|tfloat32_t|__nv_fp8_e4m3|__nv_fp8_e5m2|Float8_e4m3fn|"
+    r"Float8_e5m2|float_e4m3_t|float_e5m2_t|c10::complex|thrust::complex|cuComplex|"
+    r"cuDoubleComplex)\b"
+)
+_WHOLE = re.compile(
+    r"(?:lambda\(|<|, )(?:const )?(?:int|long|bool|short|char|signed char|unsigned char|"
+    r"long long)\b(?! \*)"
+)
+_LEADING = re.compile(r"[^,<>()]+")
+
+
+def _types(parts: _Parts) -> tuple[str, ...]:
+    """Return the distinct floating-point types of the arguments, in their order."""
+    found = dict.fromkeys(_FLOATS.findall(parts.arguments or parts.parameters))
+    return tuple(
+        dict.fromkeys(TYPES.get(each.rpartition("::")[2], each) for each in found)
+    )
+
+
+def _pipe_of(types: tuple[str, ...], parts: _Parts) -> str | None:
+    """Return the pipe of CUDA cores that one type alone proves."""
+    if len(types) == 1:
+        return CORE_PIPE_OF.get(types[0])
+    if types or not parts.arguments:
+        return None
+    return "ALU" if _WHOLE.search(f"<{parts.arguments}") else None
+
+
+_INTEGERS = {
+    "int": "int32", "unsigned int": "uint32", "long": "int64", "unsigned long": "uint64",
+    "long long": "int64", "bool": "bool", "unsigned char": "uint8", "signed char": "int8",
+    "short": "int16", "unsigned short": "uint16",
+}  # fmt: skip
+
+
+def _positions(row: Function, parts: _Parts, types: tuple[str, ...]) -> dict[str, str | None]:
+    """Return the types that the first template arguments are; else what is read is the first."""
+    said: dict[str, str | None] = {"input_type": types[0] if types else None}
+    if not row.template:
+        return said
+    leading = takewhile(lambda text: text is not None, _LEADING.findall(parts.arguments[:_NEAR]))
+    for role, text in zip(row.template.split(), leading, strict=False):
+        plain = text.strip().rpartition("::")[2]
+        key = {"in": "input_type", "acc": "accumulate_type", "out": "output_type"}.get(role)
+        if key:
+            said[key] = TYPES.get(plain) or _INTEGERS.get(plain)
+    return said
+
+
+def families(names: Sequence[str]) -> tuple[str | None, ...]:
+    """Return the family of each name, None where it is not known."""
+    return tuple(each.family for each in decode_all(tuple(names)))
