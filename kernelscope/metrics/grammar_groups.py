@@ -219,7 +219,7 @@ def _nvjet(groups: Mapping[str, str | None], _fields: Fields, _rest: str) -> Fie
 
 def _xmma(groups: Mapping[str, str | None], fields: Fields, rest: str) -> Fields:
     if fields["operation"] == "pooling":
-        direction = "forward" if "_fw_" in rest else None
+        direction = "forward" if "fw_" in rest else None
         return {"pipe": None, "tensor_core": False, "direction": direction}
     if groups.get("helper"):
         return {"operation": "setup", "auxiliary": True, "pipe": None, "tensor_core": None}

@@ -13,11 +13,8 @@ searched for before any regular expression runs, and none of these nests quantif
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import takewhile
-from typing import Any
 
 from kernelscope.metrics.decoder_tables.functions import FUNCTIONS
 from kernelscope.metrics.decoder_tables.functors import FUNCTORS
@@ -31,11 +28,19 @@ from kernelscope.metrics.decoder_tables.rows import (
     Function,
     Word,
 )
-from kernelscope.metrics.grammar_groups import read_groups, word_in
+from kernelscope.metrics.grammar_groups import Fields, read_groups, word_in
 from kernelscope.metrics.kernel_names import LONGEST_HEAD, function_name, name_parts
 
 _NEAR = 400
 """Characters of a name in which a spelled name begins."""
+
+_OPEN = MATRIX | {None, "collective"}
+"""Operations that do not say whether tensor cores are used."""
+
+_NOT_BY_TYPE = frozenset({"random", "index", "layout", "setup"})
+"""Operations whose types do not say whether they do arithmetic in them."""
+
+_HINTS = tuple((hint, grammar) for grammar in GRAMMARS for hint in grammar.hints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,8 @@ def _decoded(name: str) -> KernelName:
     for reader in (_spelled, _listed, _communicating, _formed, _of_namespace, _of_parameters):
         fields = reader(parts)
         if fields:
-            return _settled(KernelName(name, parts.function, **fields))
+            _settle(fields)
+            return KernelName(name, parts.function, **fields)
     return KernelName(name, parts.function)
 
 
@@ -168,13 +174,13 @@ def _parts(name: str) -> _Parts:
     return _Parts(text[:_NEAR], text, function, arguments, parameters)
 
 
-def _settled(found: KernelName) -> KernelName:
+def _settle(fields: Fields) -> None:
     """Say whether tensor cores are used, where pipe or operation tell."""
-    if found.pipe is not None:
-        return replace(found, tensor_core=found.pipe in TENSOR_PIPES)
-    if found.tensor_core is None and found.operation not in MATRIX | {None, "collective"}:
-        return replace(found, tensor_core=False)
-    return found
+    pipe = fields.get("pipe")
+    if pipe is not None:
+        fields["tensor_core"] = pipe in TENSOR_PIPES
+    elif "tensor_core" not in fields and fields.get("operation") not in _OPEN:
+        fields["tensor_core"] = False
 
 
 # ---------------------------------------------------------------------------------------------
@@ -187,19 +193,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _spelled(parts: _Parts) -> dict[str, Any] | None:
-    for grammar in GRAMMARS:
-        where = parts.text if grammar.deep else parts.near
-        for hint in grammar.hints:
-            if hint in where:
-                break
-        else:
-            continue
-        match = _compiled(grammar.pattern).search(where)
-        if match:
-            said = read_groups(grammar, match.groupdict())
-            return {"auxiliary": False, **said, "certainty": "certain",
-                    "evidence": grammar.pattern}  # fmt: skip
+def _spelled(parts: _Parts) -> Fields | None:
+    near = parts.near
+    for hint, grammar in _HINTS:
+        if hint in near or (grammar.deep and hint in parts.text):
+            match = _compiled(grammar.pattern).search(parts.text if grammar.deep else near)
+            if match:
+                said = read_groups(grammar, match.groupdict())
+                return said | {"certainty": "certain", "evidence": grammar.pattern}
     return None
 
 
@@ -218,23 +219,30 @@ def _functions() -> tuple[dict[str, list[Function]], dict[int, dict[str, list[Fu
     return whole, dict(sorted(beginnings.items(), reverse=True))
 
 
-def _listed(parts: _Parts) -> dict[str, Any] | None:
-    whole, beginnings = _functions()
-    own, evidence = parts.own, parts.own
-    rows = [each for each in whole.get(own, ()) if each.scope in parts.function]
-    for length, names in () if rows else beginnings.items():
-        rows = [each for each in names.get(own[:length], ()) if each.scope in parts.function]
-        if rows:
-            evidence = f"{own[:length]}*"
-            break
-    if not rows:
+def _listed(parts: _Parts) -> Fields | None:
+    row, evidence = _row_of(parts.function)
+    if row is None:
         return None
-    row = rows[0]
-    said = {"certainty": row.certainty, "auxiliary": row.auxiliary, "evidence": evidence}
-    return said | _of_function(row, parts)
+    said = _of_function(row, parts)
+    return said | {"certainty": row.certainty, "auxiliary": row.auxiliary, "evidence": evidence}
 
 
-def _of_function(row: Function, parts: _Parts) -> dict[str, Any]:
+@lru_cache(maxsize=4096)
+def _row_of(function: str) -> tuple[Function | None, str]:
+    """Return the row that lists a qualified function, and as what."""
+    whole, beginnings = _functions()
+    own = function.rpartition("::")[2]
+    for row in whole.get(own, ()):
+        if row.scope in function:
+            return row, own
+    for length, names in beginnings.items():
+        for row in names.get(own[:length], ()):
+            if row.scope in function:
+                return row, f"{own[:length]}*"
+    return None, ""
+
+
+def _of_function(row: Function, parts: _Parts) -> Fields:
     family, operation, direction, pipe = row.family, row.operation, row.direction, row.pipe
     functors = FUNCTORS.get(family, ())
     if family == "multi_tensor":
@@ -247,8 +255,9 @@ def _of_function(row: Function, parts: _Parts) -> dict[str, Any]:
     types = _types(parts)
     if pipe == "FFMA" and "fp64" in types:
         pipe = "DFMA"
+    converts = operation == "copy" and row.operation is None
     cores = row.cores or operation not in MATRIX | {None}
-    if pipe is None and cores and operation != "random":
+    if pipe is None and cores and operation not in _NOT_BY_TYPE and not converts:
         pipe = _pipe_of(types, parts)
     return {
         "family": family,
@@ -256,11 +265,11 @@ def _of_function(row: Function, parts: _Parts) -> dict[str, Any]:
         "direction": direction,
         "pipe": pipe,
         "tensor_core": False if cores else None,
-        **_positions(row, parts, types),
+        **({} if converts else _positions(row, parts, types)),
     }
 
 
-def _communicating(parts: _Parts) -> dict[str, Any] | None:
+def _communicating(parts: _Parts) -> Fields | None:
     from kernelscope.metrics.communication_names import recognise  # noqa: PLC0415 - own regexes
 
     (known,) = recognise((parts.function,))
@@ -274,7 +283,7 @@ def _communicating(parts: _Parts) -> dict[str, Any] | None:
 _LIBRARIES = {"NCCL, RCCL": "nccl", "MSCCL++": "mscclpp"}
 
 
-def _formed(parts: _Parts) -> dict[str, Any] | None:
+def _formed(parts: _Parts) -> Fields | None:
     numba = _NUMBA.search(parts.near)
     if numba:
         return {"family": "numba", "certainty": "certain", "evidence": _NUMBA.pattern}
@@ -293,7 +302,7 @@ def _formed(parts: _Parts) -> dict[str, Any] | None:
 _NUMBA = re.compile(r"^[\w.$<>:]{0,200}\[(?:abi:)?v\d+[,\]]|^(?:__main__|cudapy)::")
 
 
-def _of_namespace(parts: _Parts) -> dict[str, Any] | None:
+def _of_namespace(parts: _Parts) -> Fields | None:
     namespace, colons, _ = parts.function.partition("::")
     family = NAMESPACES.get(namespace) if colons else None
     if family is None:
@@ -302,7 +311,7 @@ def _of_namespace(parts: _Parts) -> dict[str, Any] | None:
     return _likely(family, word, parts, f"{namespace}::")
 
 
-def _likely(family: str, word: Word, parts: _Parts, evidence: str) -> dict[str, Any]:
+def _likely(family: str, word: Word, parts: _Parts, evidence: str) -> Fields:
     said = {"family": family, "operation": word.operation, "certainty": "likely",
             "evidence": evidence}  # fmt: skip
     if word.operation in MATRIX | {None}:
@@ -311,7 +320,7 @@ def _likely(family: str, word: Word, parts: _Parts, evidence: str) -> dict[str, 
     return said | {"input_type": types[0] if types else None, "pipe": None, "tensor_core": False}
 
 
-def _cutlass(family: str, parts: _Parts) -> dict[str, Any]:
+def _cutlass(family: str, parts: _Parts) -> Fields:
     """Return what CUTLASS 2's C++ types say of the unit that multiplies."""
     if family != "cutlass":
         return {}
@@ -332,7 +341,7 @@ _SIGNATURES = {
 """Whole names, without blanks, that only one library has."""
 
 
-def _of_parameters(parts: _Parts) -> dict[str, Any] | None:
+def _of_parameters(parts: _Parts) -> Fields | None:
     known = _SIGNATURES.get(parts.near.replace(" ", ""))
     if known:
         return _likely(known[0], Word("", known[1]), parts, parts.near)
@@ -385,18 +394,14 @@ _INTEGERS = {
 
 def _positions(row: Function, parts: _Parts, types: tuple[str, ...]) -> dict[str, str | None]:
     """Return the types that the first template arguments are; else what is read is the first."""
-    said: dict[str, str | None] = {"input_type": types[0] if types else None}
+    mixed = row.operation is None and (len(types) > 1 or "WithCast" in parts.arguments)
+    said: dict[str, str | None] = {"input_type": types[0] if types and not mixed else None}
     if not row.template:
         return said
-    leading = takewhile(lambda text: text is not None, _LEADING.findall(parts.arguments[:_NEAR]))
+    leading = _LEADING.findall(parts.arguments[:_NEAR])
     for role, text in zip(row.template.split(), leading, strict=False):
         plain = text.strip().rpartition("::")[2]
         key = {"in": "input_type", "acc": "accumulate_type", "out": "output_type"}.get(role)
         if key:
             said[key] = TYPES.get(plain) or _INTEGERS.get(plain)
     return said
-
-
-def families(names: Sequence[str]) -> tuple[str | None, ...]:
-    """Return the family of each name, None where it is not known."""
-    return tuple(each.family for each in decode_all(tuple(names)))

@@ -12,7 +12,7 @@ _ANONYMOUS = re.compile(r"\((?:anonymous namespace|anonymous class)\)|<unnamed>|
 _CLANG_ANONYMOUS = re.compile(r"_GLOBAL__N_\w*")
 _MANGLED = re.compile(r"_ZN?K?(?=L?\d)")
 _LENGTH = re.compile(r"L?(\d{1,9})")
-_BRACKETS = re.compile(r"[<>()\[\]{}]")
+_BRACKETS = re.compile(r"[<>(\[]")
 _RETURNED = re.compile(r">(?:::type)? ([\w:]+)[<(]")
 
 
@@ -55,7 +55,7 @@ def name_parts(name: str) -> tuple[str, str, str]:
             if depth == 1:
                 arguments, start = text[begun:place], place + 1
             depth = max(depth - 1, 0)
-        elif not depth and mark in "([":
+        elif not depth:
             end = place
             break
     if depth:

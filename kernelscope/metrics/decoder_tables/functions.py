@@ -61,10 +61,11 @@ _ATEN = (
       "weight_gradient"),
     F("aten", "embedding", "EmbeddingBag_updateOutputKernel*", "forward"),
     F("aten", "index", "indexSelectLargeIndex indexSelectSmallIndex index_elementwise_kernel "
-      "vectorized_gather_kernel indexing_backward_kernel* indexFuncLargeIndex indexFuncSmallIndex "
-      "indexCopyLargeIndex indexCopySmallIndex indexAddLargeIndex indexAddSmallIndex "
-      "_scatter_gather_elementwise_kernel _cuda_scatter_fill_internal_kernel "
-      "unique_by_key write_indices nonzero_kernel", pipe="ALU"),
+      "vectorized_gather_kernel indexCopyLargeIndex indexCopySmallIndex", pipe="ALU"),
+    # these may add
+    F("aten", "index", "indexing_backward_kernel* indexFuncLargeIndex indexFuncSmallIndex "
+      "indexAddLargeIndex indexAddSmallIndex _scatter_gather_elementwise_kernel "
+      "_cuda_scatter_fill_internal_kernel"),
     F("aten", "sort", "bitonicSortKVInPlace radixSortKVInPlace gatherTopK gatherKthValue "
       "gatherMedian sort_postprocess_kernel fill_index_and_segment_kernel "
       "fill_reverse_indices_kernel computeBlockwiseWithinKCounts computeDigitCumSum "
@@ -137,7 +138,7 @@ _CUDNN = (
     F("cudnn", "fft", "fft2d_r2c_* fft2d_c2r_* fft1d_r2c_* fft1d_c2r_* fft3d_r2c_* fft3d_c2r_*",
       auxiliary=True),
     F("cudnn", "reduction", "reduce_wgrad_nchw_helper reduceTensor_kernel", auxiliary=True),
-    F("cudnn", "gemm", "compute_gemm_pointers", auxiliary=True, cores=True, pipe="ALU"),
+    F("cudnn", "setup", "compute_gemm_pointers", auxiliary=True, pipe="ALU", certainty="likely"),
     F("cudnn", "rnn", "LSTM_elementWise_fp GENERIC_elementWise_fp GRU_elementWise_fp "
       "elemWiseRNNcell", "forward", cores=True),
     F("cudnn", "rnn", "LSTM_elementWise_bp* GENERIC_elementWise_bp* GRU_elementWise_bp*",
@@ -147,8 +148,7 @@ _CUDNN = (
 )  # fmt: skip
 
 _BLAS = (
-    F("cublas", "reduction", "splitKreduce_kernel", template="in out acc", auxiliary=True,
-      scope="cublasLt"),
+    F("cublaslt", "reduction", "splitKreduce_kernel", auxiliary=True, scope="cublasLt"),
     F("cublas", "reduction", "splitKreduce_kernel", auxiliary=True),
     F("cublas", "gemv", "gemv2T_kernel_val gemv2N_kernel gemvNSP_kernel gemv2T_kernel "
       "gemvNSP_kernel_val dot_kernel reduce_1Block_kernel", cores=True),

@@ -10,10 +10,11 @@ from kernelscope.metrics.decoder_tables.rows import Word
 FUNCTORS: dict[str, tuple[Word, ...]] = {
     "aten": (
         Word("_backward Backward backward_ BackwardCUDA", "elementwise", "data_gradient"),
+        # These convert, too, from and to types that stand nowhere in the name.
         Word(
             "direct_copy_kernel copy_device_to_device bfloat16_copy_kernel float16_copy_kernel "
             "float8_copy_kernel CopyFunctor copy_kernel_cuda",
-            "copy", None, "ALU",
+            "copy",
         ),
         Word("FillFunctor fill_kernel arange_cuda_out linspace_cuda range_cuda", "fill", None,
              "ALU"),
@@ -53,7 +54,6 @@ FUNCTORS: dict[str, tuple[Word, ...]] = {
         Word("scalar_constant_op", "fill", None, "ALU"),
         Word("TensorBroadcastingOp", "copy", None, "ALU"),
         Word("TensorConversionOp", "copy"),
-        Word("TensorGeneratorOp", None),
         Word("", "elementwise"),
     ),
     "thrust": (
