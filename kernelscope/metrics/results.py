@@ -8,6 +8,7 @@ over the events that *start* in the window, unclipped, and missing where none do
 
 from __future__ import annotations
 
+from kernelscope.metrics.decoder_results import NAME_COLUMNS
 from kernelscope.schema import Column, TableSchema, integer, real, text
 
 _PROCESS = integer("process_id", "id", "the process", optional=True)
@@ -36,7 +37,7 @@ _KERNEL_TOTALS: tuple[Column, ...] = (
 KERNELS = TableSchema(
     "kernels",
     "Which kernels take the device's time?",
-    (text("name", "the kernel's full name"), *_KERNEL_TOTALS),
+    (text("name", "the kernel's full name"), *_KERNEL_TOTALS, *NAME_COLUMNS),
 )
 
 KERNELS_BY_DEVICE = TableSchema(
@@ -65,6 +66,7 @@ LAUNCH_SHAPES = TableSchema(
             for i, axis in enumerate("xyz")
         ),
         *_KERNEL_TOTALS,
+        *NAME_COLUMNS,
     ),
 )
 
