@@ -45,7 +45,7 @@ DECODED_NAMES = TableSchema(
         text("architecture", "for which GPUs it was written", optional=True),
         Column("auxiliary", "bool", "flag", "whether it only serves another kernel"),
         text("certainty", "certain; likely, where others may use such a name; unknown"),
-        text("evidence", "the row of the decoder's tables that says it", optional=True),
+        text("evidence", "the piece of the name that says it", optional=True),
         integer("executions", "count", "executions in the trace", optional=True),
         integer("total_ns", "ns", "sum of durations", optional=True),
         real("share", "ratio", "total_ns over the total of all kernels"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from functools import cache
 from typing import Any
 
 from kernelscope.metrics.decoder_tables.functors import FUNCTORS
@@ -76,11 +77,10 @@ def _kind(grammar: Grammar, groups: Mapping[str, str | None], rest: str) -> Fiel
         return {"direction": _ATTENTION.get(kind)}
     if grammar.operation is not None:
         return {}
-    for piece, operation, direction in _KINDS:
-        if piece in kind:
-            break
-    else:
+    found = next((row for row in _KINDS if row[0] in kind), None)
+    if found is None:
         return {}
+    _, operation, direction = found
     if kind == "cudnn":
         direction = _direction_of(rest, winograd=bool(groups.get("winograd")))
     return {"operation": operation, "direction": direction}
@@ -136,6 +136,8 @@ def type_of(spelled: str | None) -> str | None:
     """Return what kernelscope calls a type; None where it is not known."""
     if spelled is None:
         return None
+    if spelled.isupper():  # MMA atoms of CuTe: BF16, E4M3
+        spelled = spelled.lower()
     scaled = spelled.rpartition("x")[2]  # ue4m3xf4: FP4 with scales of type ue4m3
     return TYPES.get(spelled) or TYPES.get(scaled) or TYPES.get(scaled.removeprefix("u"))
 
@@ -198,7 +200,7 @@ def _implied(letter: str | None, mma: str | None, groups: Mapping[str, str | Non
     return None
 
 
-def _classic(groups: Mapping[str, str | None], fields: Fields, _rest: str) -> Fields:
+def _classic(groups: Mapping[str, str | None], _fields: Fields, _rest: str) -> Fields:
     return {"family": "cudnn"} if groups.get("kind") == "cudnn" else {}
 
 
@@ -247,7 +249,9 @@ def _multiplying(groups: Mapping[str, str | None]) -> Fields:
 def _attention(groups: Mapping[str, str | None], _fields: Fields, _rest: str) -> Fields:
     """Read fused attention, which tensor cores do in every type they have."""
     stored, sm = type_of(groups.get("a")), int(groups.get("sm") or 80)
-    if stored is None or (groups.get("what") or "").startswith("dot_do_o"):
+    if (groups.get("what") or "").startswith("dot_do_o"):  # sums, before the gradient itself
+        return {"input_type": stored, "tensor_core": False, "auxiliary": True}
+    if stored is None:
         return {}
     fits = sm >= {"fp32": 80, "bf16": 80, "fp16": 70}.get(stored, 75)
     pipe = TENSOR_PIPE_OF.get("tf32" if stored == "fp32" else stored) if fits else None
@@ -305,13 +309,22 @@ def word_in(words: tuple[Word, ...], text: str, *, whole: bool = False) -> Word:
     whole : bool
         Whether pieces are whole words of the text, between underscores.
     """
-    parts = set(text.split("_")) if whole else set()
-    for word in words:
-        pieces = word.hints.split()
-        if not pieces or any((each in parts) if whole else (each in text) for each in pieces):
+    parts: Container[str] = frozenset(text.split("_")) if whole else text
+    for pieces, word in _pieces(words):
+        if not pieces:
             return word
-    return Word("", None)
+        for piece in pieces:
+            if piece in parts:
+                return word
+    return _SILENT
 
+
+@cache
+def _pieces(words: tuple[Word, ...]) -> tuple[tuple[tuple[str, ...], Word], ...]:
+    return tuple((tuple(word.hints.split()), word) for word in words)
+
+
+_SILENT = Word("", None)
 
 _SPECIAL = {
     "cublas": _classic, "nvjet": _nvjet, "xmma": _xmma, "cutlass_fmha": _attention,

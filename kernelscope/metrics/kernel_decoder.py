@@ -16,29 +16,29 @@ import re
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from kernelscope.metrics.argument_types import argument_types, core_pipe, float_types
 from kernelscope.metrics.decoder_tables.functions import FUNCTIONS
 from kernelscope.metrics.decoder_tables.functors import FUNCTORS
 from kernelscope.metrics.decoder_tables.grammars import GRAMMARS
 from kernelscope.metrics.decoder_tables.namespaces import FORMS, NAMESPACES, WORDS
-from kernelscope.metrics.decoder_tables.rows import (
-    CORE_PIPE_OF,
-    MATRIX,
-    TENSOR_PIPES,
-    TYPES,
-    Function,
-    Word,
-)
+from kernelscope.metrics.decoder_tables.rows import MATRIX, TENSOR_PIPES, Function, Word
 from kernelscope.metrics.grammar_groups import Fields, read_groups, word_in
 from kernelscope.metrics.kernel_names import LONGEST_HEAD, function_name, name_parts
 
 _NEAR = 400
 """Characters of a name in which a spelled name begins."""
 
+_SHOWN = 120
+"""Characters of a name that are shown as evidence."""
+
 _OPEN = MATRIX | {None, "collective"}
 """Operations that do not say whether tensor cores are used."""
 
 _NOT_BY_TYPE = frozenset({"random", "index", "layout", "setup"})
 """Operations whose types do not say whether they do arithmetic in them."""
+
+_NEVER_SPELLED = ("at::", "Eigen::", "cub::", "thrust::", "tensorflow::")
+"""What no spelled name begins with; most long names begin so."""
 
 _HINTS = tuple((hint, grammar) for grammar in GRAMMARS for hint in grammar.hints)
 
@@ -82,7 +82,7 @@ class KernelName:
     certainty : str
         ``certain``; ``likely`` where others may use such a name; ``unknown``.
     evidence : str
-        The row of the tables that says it; empty where there is none.
+        The piece of the name that says it; empty where there is none.
     """
 
     name: str
@@ -195,12 +195,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _spelled(parts: _Parts) -> Fields | None:
     near = parts.near
+    if parts.function.startswith(_NEVER_SPELLED):
+        return None
     for hint, grammar in _HINTS:
         if hint in near or (grammar.deep and hint in parts.text):
             match = _compiled(grammar.pattern).search(parts.text if grammar.deep else near)
             if match:
                 said = read_groups(grammar, match.groupdict())
-                return said | {"certainty": "certain", "evidence": grammar.pattern}
+                return said | {"certainty": "certain", "evidence": match[0][:_SHOWN]}
     return None
 
 
@@ -252,32 +254,40 @@ def _of_function(row: Function, parts: _Parts) -> Fields:
         operation, direction, pipe = word.operation, word.direction, word.pipe
         if row.family == "aten" and operation is None:
             operation = "elementwise"
-    types = _types(parts)
+    types = float_types(parts.arguments, parts.parameters)
     if pipe == "FFMA" and "fp64" in types:
         pipe = "DFMA"
     converts = operation == "copy" and row.operation is None
     cores = row.cores or operation not in MATRIX | {None}
     if pipe is None and cores and operation not in _NOT_BY_TYPE and not converts:
-        pipe = _pipe_of(types, parts)
+        pipe = core_pipe(types, parts.arguments)
     return {
         "family": family,
         "operation": operation,
         "direction": direction,
         "pipe": pipe,
         "tensor_core": False if cores else None,
-        **({} if converts else _positions(row, parts, types)),
+        **({} if converts else argument_types(row, parts.arguments, types)),
     }
 
 
 def _communicating(parts: _Parts) -> Fields | None:
+    family = _communicator(parts.function)
+    if family is None:
+        return None
+    return {"family": family, "operation": "collective", "certainty": "certain",
+            "evidence": parts.function[:_SHOWN]}  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _communicator(function: str) -> str | None:
+    """Return whose function communicates between GPUs; None of any other."""
     from kernelscope.metrics.communication_names import recognise  # noqa: PLC0415 - own regexes
 
-    (known,) = recognise((parts.function,))
+    (known,) = recognise((function,))
     if known is None:
         return None
-    family = _LIBRARIES.get(known.library, known.library.lower().replace(" ", "_"))
-    return {"family": family, "operation": "collective", "certainty": "certain",
-            "evidence": known.pattern}  # fmt: skip
+    return _LIBRARIES.get(known.library, known.library.lower().replace(" ", "_"))
 
 
 _LIBRARIES = {"NCCL, RCCL": "nccl", "MSCCL++": "mscclpp"}
@@ -286,7 +296,7 @@ _LIBRARIES = {"NCCL, RCCL": "nccl", "MSCCL++": "mscclpp"}
 def _formed(parts: _Parts) -> Fields | None:
     numba = _NUMBA.search(parts.near)
     if numba:
-        return {"family": "numba", "certainty": "certain", "evidence": _NUMBA.pattern}
+        return {"family": "numba", "certainty": "certain", "evidence": numba[0][-_SHOWN:]}
     for form in FORMS:
         for hint in form.hints:
             if hint in parts.function:
@@ -295,7 +305,8 @@ def _formed(parts: _Parts) -> Fields | None:
             continue
         if _compiled(form.pattern).fullmatch(parts.function[:_NEAR]):
             return {"family": form.family, "operation": form.operation,
-                    "certainty": form.certainty, "evidence": form.pattern}  # fmt: skip
+                    "certainty": form.certainty,
+                    "evidence": parts.function[:_SHOWN]}  # fmt: skip
     return None
 
 
@@ -316,7 +327,7 @@ def _likely(family: str, word: Word, parts: _Parts, evidence: str) -> Fields:
             "evidence": evidence}  # fmt: skip
     if word.operation in MATRIX | {None}:
         return said | _cutlass(family, parts)
-    types = _types(parts)
+    types = float_types(parts.arguments, parts.parameters)
     return said | {"input_type": types[0] if types else None, "pipe": None, "tensor_core": False}
 
 
@@ -349,59 +360,3 @@ def _of_parameters(parts: _Parts) -> Fields | None:
         if piece in parts.parameters or piece in parts.arguments:
             return _likely(family, word_in(WORDS, parts.own), parts, piece)
     return None
-
-
-# ---------------------------------------------------------------------------------------------
-# Types in template arguments
-# ---------------------------------------------------------------------------------------------
-
-_FLOATS = re.compile(
-    r"\b(?:float[24]?|double2?|c10::Half|c10::BFloat16|__half2?|half_t|half|__nv_bfloat162?|"
-    r"bfloat16_t|bfloat16|__bfloat|tfloat32_t|__nv_fp8_e4m3|__nv_fp8_e5m2|Float8_e4m3fn|"
-    r"Float8_e5m2|float_e4m3_t|float_e5m2_t|c10::complex|thrust::complex|cuComplex|"
-    r"cuDoubleComplex)\b"
-)
-_WHOLE = re.compile(
-    r"(?:lambda\(|<|, )(?:const )?(?:int|long|bool|short|char|signed char|unsigned char|"
-    r"long long)\b(?! \*)"
-)
-_LEADING = re.compile(r"[^,<>()]+")
-
-
-def _types(parts: _Parts) -> tuple[str, ...]:
-    """Return the distinct floating-point types of the arguments, in their order."""
-    found = dict.fromkeys(_FLOATS.findall(parts.arguments or parts.parameters))
-    return tuple(
-        dict.fromkeys(TYPES.get(each.rpartition("::")[2], each) for each in found)
-    )
-
-
-def _pipe_of(types: tuple[str, ...], parts: _Parts) -> str | None:
-    """Return the pipe of CUDA cores that one type alone proves."""
-    if len(types) == 1:
-        return CORE_PIPE_OF.get(types[0])
-    if types or not parts.arguments:
-        return None
-    return "ALU" if _WHOLE.search(f"<{parts.arguments}") else None
-
-
-_INTEGERS = {
-    "int": "int32", "unsigned int": "uint32", "long": "int64", "unsigned long": "uint64",
-    "long long": "int64", "bool": "bool", "unsigned char": "uint8", "signed char": "int8",
-    "short": "int16", "unsigned short": "uint16",
-}  # fmt: skip
-
-
-def _positions(row: Function, parts: _Parts, types: tuple[str, ...]) -> dict[str, str | None]:
-    """Return the types that the first template arguments are; else what is read is the first."""
-    mixed = row.operation is None and (len(types) > 1 or "WithCast" in parts.arguments)
-    said: dict[str, str | None] = {"input_type": types[0] if types and not mixed else None}
-    if not row.template:
-        return said
-    leading = _LEADING.findall(parts.arguments[:_NEAR])
-    for role, text in zip(row.template.split(), leading, strict=False):
-        plain = text.strip().rpartition("::")[2]
-        key = {"in": "input_type", "acc": "accumulate_type", "out": "output_type"}.get(role)
-        if key:
-            said[key] = TYPES.get(plain) or _INTEGERS.get(plain)
-    return said

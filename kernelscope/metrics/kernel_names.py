@@ -12,7 +12,8 @@ _ANONYMOUS = re.compile(r"\((?:anonymous namespace|anonymous class)\)|<unnamed>|
 _CLANG_ANONYMOUS = re.compile(r"_GLOBAL__N_\w*")
 _MANGLED = re.compile(r"_ZN?K?(?=L?\d)")
 _LENGTH = re.compile(r"L?(\d{1,9})")
-_BRACKETS = re.compile(r"[<>(\[]")
+_OUTSIDE = re.compile(r"[<(\[]")
+_ANGLES = re.compile(r"[<>]")
 _RETURNED = re.compile(r">(?:::type)? ([\w:]+)[<(]")
 
 
@@ -42,30 +43,29 @@ def name_parts(name: str) -> tuple[str, str, str]:
     text = name[:LONGEST_HEAD]
     if "anonymous" in text or "<unnamed>" in text:
         text = _ANONYMOUS.sub("", text)
-    pieces, start, depth, arguments, begun = [], 0, 0, "", 0
-    end = len(text)
-    for bracket in _BRACKETS.finditer(text):
-        mark, place = bracket[0], bracket.start()
-        if mark == "<":
-            if not depth:
-                pieces.append(text[start:place])
-                begun = place + 1
-            depth += 1
-        elif mark == ">":
-            if depth == 1:
-                arguments, start = text[begun:place], place + 1
-            depth = max(depth - 1, 0)
-        elif not depth:
-            end = place
-            break
-    if depth:
-        arguments, end, start = text[begun:], len(text), len(text)
+    pieces: list[str] = []
+    arguments, start = "", 0
+    while (found := _OUTSIDE.search(text, start)) and found[0] == "<":
+        pieces.append(text[start : found.start()])
+        close = _closing(text, found.end())
+        arguments, start = text[found.end() : close], close + 1
+    end = found.start() if found else len(text)
     pieces.append(text[start:end])
     qualified = _last_word("".join(pieces))
     if "enable_if" in qualified:  # the return type holds a comparison, which is no bracket
         returned = _RETURNED.search(text)
         qualified = returned[1] if returned else qualified
     return qualified, arguments.strip(), text[end + 1 :]
+
+
+def _closing(text: str, start: int) -> int:
+    """Return where the template arguments that begin at `start` end."""
+    depth = 1
+    for bracket in _ANGLES.finditer(text, start):
+        depth += 1 if bracket[0] == "<" else -1
+        if not depth:
+            return bracket.start()
+    return len(text)
 
 
 def _last_word(text: str) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from kernelscope.metrics.kernel_decoder import decode_all
 from kernelscope.trace import Array, Categorical
 

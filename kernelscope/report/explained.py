@@ -22,8 +22,9 @@ from kernelscope.trace import Table
 
 _COUNTS = ("executions", "calls", "operations", "events")
 _NO_LABEL = frozenset(
-    ("physical_id", "kind_source", "bytes_source", "bytes_missing_because", "ranks_source")
-)
+    ("physical_id", "kind_source", "bytes_source", "bytes_missing_because", "ranks_source",
+     "family", "operation", "pipe")
+)  # fmt: skip
 """Columns of text that say something of a row, and do not name it."""
 
 _CLOSE = 1e-9

@@ -151,7 +151,8 @@ GRAMMARS: tuple[Grammar, ...] = (
         "flash_attention",
         ("FMHA_kernel_traits",),
         r"fmha_(?P<kind>fwd|bwd)_(?P<what>\w*)<FMHA_kernel_traits<(?:\(int\))?(?P<n>\d+), "
-        r"(?:\(int\))?(?P<hdim>\d+), (?:\(int\))?(?P<m>\d+), [^>]{0,80}?(?P<a>__half|__nv_bfloat16)",
+        r"(?:\(int\))?(?P<hdim>\d+), (?:\(int\))?(?P<m>\d+), [^>]{0,80}?"
+        r"(?P<a>__half|__nv_bfloat16)",
         "attention",
     ),
     # TorchInductor: triton_poi_fused_add_cos_sin_0; a template's (tem) operation is in its name
