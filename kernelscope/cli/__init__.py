@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "iterations": "kernelscope.cli.iterations",
     "ranges": "kernelscope.cli.ranges",
     "explain": "kernelscope.cli.explain",
+    "decode": "kernelscope.cli.decode",
     "counters": "kernelscope.cli.counters",
     "devices": "kernelscope.cli.devices",
     "sql": "kernelscope.cli.sql",

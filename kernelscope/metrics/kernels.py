@@ -8,6 +8,7 @@ from kernelscope.metrics import results
 from kernelscope.metrics.aggregate import by_total, durations_by_group, ratio, totals_by_group
 from kernelscope.metrics.grouping import grouped
 from kernelscope.metrics.launch_occupancy import SHAPE, shape_occupancy
+from kernelscope.metrics.name_columns import name_columns
 from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import Array, Categorical, ColumnData, Table, Trace
 
@@ -34,6 +35,7 @@ def kernels(trace: Trace, window: Window | None = None) -> Table:
     names = events.categories("name")
     columns: dict[str, ColumnData] = {"name": _codes(names)}
     columns |= _totals(trace, window, events["name"], len(names))
+    columns |= name_columns(names, np.arange(len(names)))
     return by_total(results.KERNELS, columns, "executions")
 
 
@@ -61,6 +63,7 @@ def launch_shapes(trace: Trace, window: Window | None = None) -> Table:
     }
     columns |= _totals(trace, window, groups, len(code))
     columns |= shape_occupancy(trace, window, groups, len(code))
+    columns |= name_columns(events.categories("name"), code)
     return by_total(results.LAUNCH_SHAPES, columns, "executions")
 
 

@@ -8,6 +8,7 @@ over the events that *start* in the window, unclipped, and missing where none do
 
 from __future__ import annotations
 
+from kernelscope.metrics.decoder_results import NAME_COLUMNS
 from kernelscope.metrics.occupancy_results import OCCUPANCY
 from kernelscope.schema import Column, TableSchema, integer, real, text
 
@@ -37,7 +38,7 @@ _KERNEL_TOTALS: tuple[Column, ...] = (
 KERNELS = TableSchema(
     "kernels",
     "Which kernels take the device's time?",
-    (text("name", "the kernel's full name"), *_KERNEL_TOTALS),
+    (text("name", "the kernel's full name"), *_KERNEL_TOTALS, *NAME_COLUMNS),
 )
 
 KERNELS_BY_DEVICE = TableSchema(
@@ -67,6 +68,7 @@ LAUNCH_SHAPES = TableSchema(
         ),
         *_KERNEL_TOTALS,
         *OCCUPANCY,
+        *NAME_COLUMNS,
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from rich.text import Text
 
 from kernelscope import units
+from kernelscope.metrics.short_names import short_names
 from kernelscope.parsers.counter_merge import grouped
 from kernelscope.parsers.counter_set import SHAPE, CounterSet
 from kernelscope.report.document import SCHEMA_VERSION, Row, records
@@ -184,12 +185,13 @@ def _kernels(counted: CounterSet, page: Page) -> list[Text]:
         Figures("grid", [_shape(key[1:4]) for key, _ in shown], 3),
         Figures("block", [_shape(key[4:7]) for key, _ in shown], 2),
     ]
+    labels = _short(key[0] for key, _ in shown)
     lines = heading(page, "Kernels that were counted", note)
     if not rows:
         return [*lines, *paragraph(page, "None.")]
     return [
         *lines,
-        *grid(page, figures, "kernel", [_name(key[0]) for key, _ in shown]),
+        *grid(page, figures, "kernel", [labels[key[0]] for key, _ in shown]),
         *more(page, len(shown), len(rows), "launch shape", "--top 0 shows all"),
     ]
 
@@ -211,8 +213,11 @@ def _shape(sizes: Sequence[int | None]) -> str:
     return "×".join(map(str, kept))
 
 
-def _name(name: str | None) -> str:
-    return (name or units.MISSING).removeprefix("void ")
+def _short(names: Iterable[str | None]) -> dict[str | None, str]:
+    """Return how each kernel is called on the page."""
+    distinct = [name for name in dict.fromkeys(names) if name]
+    labels: dict[str | None, str] = dict(zip(distinct, short_names(distinct), strict=True))
+    return {None: units.MISSING, "": units.MISSING} | labels
 
 
 def _counters(table: Table, page: Page) -> list[Text]:
@@ -236,7 +241,7 @@ def _counters(table: Table, page: Page) -> list[Text]:
 def _blocks(table: Table, by: Sequence[str]) -> Iterator[tuple[str, str, list[Row]]]:
     """Iterate over kernels, shapes or executions: title, note, and rows of counters."""
     found: dict[tuple[Any, ...], list[Row]] = {}
-    single = bool(by)
+    single, labels = bool(by), _short(table.texts("kernel_name"))
     for row in table.records():
         key = (*(row[name] for name in by), row["kernel_name"], *(row[name] for name in SHAPE))
         found.setdefault(key, []).append(row)
@@ -250,7 +255,7 @@ def _blocks(table: Table, by: Sequence[str]) -> Iterator[tuple[str, str, list[Ro
         if not single:
             counts = {row["executions"] for row in rows} - {0}
             notes += [units.quantity(counts.pop(), "execution")] if len(counts) == 1 else []
-        yield _name(name), ", ".join(notes), rows
+        yield labels[name], ", ".join(notes), rows
 
 
 def _figures(rows: Sequence[Row]) -> list[Figures]:

@@ -24,7 +24,7 @@ _COUNTS = ("executions", "calls", "operations", "events")
 _NO_LABEL = frozenset(
     ("physical_id", "kind_source", "bytes_source", "bytes_missing_because", "ranks_source",
      "limiter", "occupancy_note", "instruction", "input_type", "accumulate_type", "unit",
-     "clock_basis", "confidence", "gpu", "matched_by")
+     "clock_basis", "confidence", "gpu", "matched_by", "family", "operation", "pipe")
 )  # fmt: skip
 """Columns of text that say something of a row, and do not name it."""
 

@@ -283,7 +283,7 @@ def shorten_all(names: Sequence[str], width: int) -> list[str]:
     """Shorten `names` so that, as far as the width allows, no two different ones look alike.
 
     Names that the plain cut makes equal differ in the part cut out: those are cut just before
-    the place where they first differ.
+    the place where they first differ. Those that even then look alike are numbered.
     """
     names = [printable(name) for name in names]
     short = {name: shorten(name, width) for name in names}
@@ -292,8 +292,19 @@ def shorten_all(names: Sequence[str], width: int) -> list[str]:
         alike.setdefault(text, []).append(name)
     for same in alike.values():
         if len(same) > 1:
-            short.update(zip(same, _told_apart(same, width), strict=True))
+            short.update(zip(same, _numbered(_told_apart(same, width), width), strict=True))
     return [short[name] for name in names]
+
+
+def _numbered(texts: Sequence[str], width: int) -> list[str]:
+    """Number the texts that stand more than once, as far as the width allows."""
+    if len(set(texts)) == len(texts):
+        return list(texts)
+    tags = [f" ~{rank}" for rank in range(1, len(texts) + 1)]
+    return [
+        shorten(text, width - len(tag)) + tag if width > 2 * len(tag) else text
+        for text, tag in zip(texts, tags, strict=True)
+    ]
 
 
 def _told_apart(names: Sequence[str], width: int) -> list[str]:

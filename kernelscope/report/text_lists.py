@@ -7,6 +7,7 @@ from rich.text import Text
 
 from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
+from kernelscope.metrics.short_names import short_names
 from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
 from kernelscope.report.rows import ordered, plain
 from kernelscope.trace import Table
@@ -138,5 +139,4 @@ def statistics(table: Table, *, first: int = 2) -> list[Figures]:
 
 
 def _names(table: Table) -> list[str]:
-    # The return type of a template says nothing that its name does not.
-    return [(name or units.MISSING).removeprefix("void ") for name in table.texts("name")]
+    return short_names([name or units.MISSING for name in table.texts("name")])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from kernelscope.metrics.explanations.entry import NSYS, OWN, TBD, Explanation
 from kernelscope.metrics.explanations.queries import (
@@ -63,6 +63,40 @@ def _quantiles() -> Iterable[Explanation]:
         )
 
 
+def _decoded() -> Iterator[Explanation]:
+    for column, question, pitfalls in (
+        (
+            "family",
+            "Whose kernel is it: a library's, a compiler's?",
+            "A program's own kernels have none. A name proves who wrote it, not who called it.",
+        ),
+        (
+            "operation",
+            "What does the kernel compute?",
+            "Auxiliary kernels (kernelscope decode says which) do none of the model's work.",
+        ),
+        (
+            "pipe",
+            "Where does its arithmetic run: on CUDA cores or tensor cores, in which type?",
+            "Given only where a type or an instruction in the name proves it. Kernels of CUDA "
+            "cores that read FP16 or BF16 may convert them to FP32: theirs is missing. A "
+            "tensor-core kernel runs some FP32 arithmetic, too.",
+        ),
+    ):
+        yield Explanation(
+            key=f"kernels.{column}",
+            question=question,
+            formula="read from the kernel's name by tables of patterns",
+            unit="text",
+            inputs=("kernels.name",),
+            source=f"{OWN}; checked against hardware counters where there were any",
+            pitfalls=pitfalls,
+            elsewhere="Lists of substrings (PyProf, Kineto's TensorBoard plugin) take every "
+            "xmma_gemm for tensor cores: …f32f32…ffma… runs on none.",
+            also=(f"launch_shapes.{column}",),
+        )
+
+
 def _count(column: str, table: str, *more: str) -> Explanation:
     return Explanation(
         key=f"{table}.{column}",
@@ -118,6 +152,7 @@ ENTRIES: tuple[Explanation, ...] = (
         sql=shares("kernels.share_of_window", "(SELECT duration_ns FROM window)"),
         also=("launch_shapes.share_of_window",),
     ),
+    *_decoded(),
     _count("executions", "kernels", "launch_shapes", "kernels_by_device"),
     _count("calls", "api_calls"),
     _count("operations", "copies", "copies_by_kind"),
