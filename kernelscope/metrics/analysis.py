@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kernelscope import units
 from kernelscope.errors import SelectionError
 from kernelscope.metrics import analysis_parts as parts
-from kernelscope.metrics import launch_results, overlap_results, transfer_results
+from kernelscope.metrics import launch_results, overlap_results, sample_results, transfer_results
 from kernelscope.metrics.api_calls import api_calls
 from kernelscope.metrics.attribution import attribute
 from kernelscope.metrics.communication_results import COMMUNICATION, COMMUNICATION_BY_DEVICE
@@ -53,6 +53,7 @@ TABLES: tuple[TableSchema, ...] = (
     IDLE_BY_ITERATION,
     COMMUNICATION,
     COMMUNICATION_BY_DEVICE,
+    *sample_results.TABLES,
     FINDINGS,
 )
 """Every table of an analysis, in the order of a report."""
@@ -176,10 +177,11 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         measured=None if known.partial else known.measured,
     )
     talk, more = parts.communication_tables(known, attribution, ranks)
+    samples, doubts = parts.sample_tables(known, attribution, steps)
     del attribution  # as large as the trace
-    tables |= talk | {"iterations": steps.rows}
+    tables |= talk | samples | {"iterations": steps.rows}
     tables["health"] = health(
-        chosen, whole_trace=trace, found_elsewhere=notes + more, launches=launches
+        chosen, whole_trace=trace, found_elsewhere=notes + more + doubts, launches=launches
     )
     tables |= {name: metric(chosen, window) for name, metric in METRICS.items()}
     tables |= parts.device_tables(known)
