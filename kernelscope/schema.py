@@ -528,8 +528,9 @@ GPU_SAMPLES = TableSchema(
         text("source", "who sampled: the profiler's serialized id of a GPU's counters"),
         integer("gpu_id", "id", "the profiler's own number of the GPU", optional=True),
         text("metric", "the counter's name and unit, as the profiler spells them"),
-        integer("value", "see metric", "as recorded; missing where it is no whole number",
-                optional=True),
+        integer(
+            "value", "see metric", "as recorded; missing where it is no whole number", optional=True
+        ),
         text(
             "problem",
             "no_time, time_outside, no_number, negative or above_peak: why it is in no figure",

@@ -152,7 +152,7 @@ def sample_tables(
         known.window,
         known.measured.identity,
         steps.rows,
-        seen,
+        seen=seen,
         lanes=identify(known.chosen).lanes if known.partial else None,
     )
 

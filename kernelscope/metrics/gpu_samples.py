@@ -1,90 +1,29 @@
 """What sampled GPU counters show: the mean of each in a window, iteration, range and kernel.
 
 Which samples count where is in :mod:`sample_series` (what a sample covers), :mod:`sample_shares`
-(stretches of time), :mod:`sample_kernels` and :mod:`sample_ranges`; here they become tables.
+(stretches of time), :mod:`sample_kernels` and :mod:`sample_ranges`; the rows that they become are
+made in :mod:`sample_rows`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelscope.metrics import sample_results as results
 from kernelscope.metrics.device_identity import Identity, Lane, identify
 from kernelscope.metrics.health import Finding
-from kernelscope.metrics.intervals import Int64s, Pieces
+from kernelscope.metrics.intervals import Pieces
 from kernelscope.metrics.range_paths import STYLES
 from kernelscope.metrics.sample_health import sample_findings
 from kernelscope.metrics.sample_kernels import kernel_shares
-from kernelscope.metrics.sample_names import MEMORY, ORDER
 from kernelscope.metrics.sample_ranges import RangesSeen, projected
+from kernelscope.metrics.sample_rows import Sampled, Scope, table_of
 from kernelscope.metrics.sample_series import Series, series_of
-from kernelscope.metrics.sample_shares import Means, Shares, means, shares, totals
+from kernelscope.metrics.sample_shares import shares
 from kernelscope.metrics.window import Window, whole
-from kernelscope.schema import TableSchema
-from kernelscope.trace import Array, Categorical, ColumnData, Table, Trace, missing_value
-
-Floats = npt.NDArray[np.float64]
-
-_MISSING = missing_value(np.dtype(np.int64))
-
-REASONS = ("scale_unknown", "fewer_than_5_samples")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sampled:
-    """The samples of a trace and the devices that they are of.
-
-    Attributes
-    ----------
-    trace : Trace
-        Everything that was recorded.
-    identity : Identity
-        Of the trace.
-    series : tuple of Series
-        One for each source.
-    devices : tuple of int or None
-        The physical device of each; None where it is none of those used, or not told.
-    """
-
-    trace: Trace
-    identity: Identity
-    series: tuple[Series, ...]
-    devices: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scope:
-    """Whose means are wanted: owners of samples, and the time that each had.
-
-    Attributes
-    ----------
-    given : Shares
-        Which samples count for whom.
-    taken_ns : ndarray of int64, shape (owners,)
-        The denominator of the coverage.
-    """
-
-    given: Shares
-    taken_ns: Int64s
-
-
-@dataclass(slots=True)
-class _Rows:
-    """The columns of a table while its rows are found, series by series and metric by metric."""
-
-    parts: dict[str, list[Array]] = field(default_factory=dict)
-    metrics: dict[str, int] = field(default_factory=dict)
-    roles: dict[str, int] = field(default_factory=dict)
-    units: dict[str, int] = field(default_factory=dict)
-
-    def add(self, **columns: Array) -> None:
-        for name, values in columns.items():
-            self.parts.setdefault(name, []).append(values)
+from kernelscope.trace import Array, Categorical, ColumnData, Table, Trace
 
 
 def sampled(trace: Trace, identity: Identity | None = None) -> Sampled:
@@ -120,7 +59,9 @@ def _device(series: Series, identity: Identity) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
-def gpu_metrics(trace: Trace, window: Window | None = None, *, found: Sampled | None = None) -> Table:
+def gpu_metrics(
+    trace: Trace, window: Window | None = None, *, found: Sampled | None = None
+) -> Table:
     """What did the GPUs' own counters show in the window?
 
     Parameters
@@ -145,7 +86,7 @@ def gpu_metrics(trace: Trace, window: Window | None = None, *, found: Sampled | 
     def scope(series: Series, _device: int | None) -> Scope:
         return Scope(shares(series, bounds, one, 1, whole=False), bounds[1] - bounds[0])
 
-    return _table(results.GPU_METRICS, found or sampled(trace), scope, {}, every=True)
+    return table_of(results.GPU_METRICS, found or sampled(trace), scope, {}, every=True)
 
 
 def gpu_metrics_by_iteration(
@@ -177,7 +118,7 @@ def gpu_metrics_by_iteration(
         return Scope(given, periods[1] - periods[0])
 
     keys = {"iteration": index.astype(np.int64)}
-    return _table(results.GPU_METRICS_BY_ITERATION, found or sampled(trace), scope, keys)
+    return table_of(results.GPU_METRICS_BY_ITERATION, found or sampled(trace), scope, keys)
 
 
 def gpu_metrics_by_range(
@@ -220,7 +161,7 @@ def gpu_metrics_by_range(
             "style": Categorical(paths.style, STYLES),
             "process_id": paths.process,
         }
-    return _table(results.GPU_METRICS_BY_RANGE, known, scope, keys)
+    return table_of(results.GPU_METRICS_BY_RANGE, known, scope, keys, longest_first=True)
 
 
 def gpu_metrics_by_kernel(
@@ -258,106 +199,7 @@ def gpu_metrics_by_kernel(
 
     names = trace.kernels.categories("name")
     keys = {"name": Categorical(np.arange(len(names), dtype=np.int32), names)}
-    return _table(results.GPU_METRICS_BY_KERNEL, known, scope, keys)
-
-
-def _table(
-    table_schema: TableSchema,
-    found: Sampled,
-    scope_of: Callable[[Series, int | None], Scope | None],
-    keys: Mapping[str, ColumnData],
-    *,
-    every: bool = False,
-) -> Table:
-    """Return the rows of every series, metric and owner with samples; of all with `every`."""
-    rows = _Rows()
-    for series, device in zip(found.series, found.devices, strict=True):
-        scope = scope_of(series, device)
-        if scope is None:
-            continue
-        for metric in _metrics(series, every=every):
-            number = means(series, metric, totals(series, metric), scope.given)
-            owner = np.flatnonzero(number.samples >= (0 if every else 1))
-            if len(owner):
-                _append(rows, found, (series, device, metric), (owner, number, scope))
-    return _made(table_schema, rows, keys)
-
-
-def _metrics(series: Series, *, every: bool) -> list[int]:
-    """Return the metrics of a series to show, those with a role first, as reports order them."""
-    place = {role: i for i, role in enumerate(ORDER)}
-    roles = [each.role for each in series.meanings]
-    shown = [i for i, role in enumerate(roles) if every or role is not None]
-    return sorted(shown, key=lambda i: (place.get(roles[i] or "", len(place)), series.metrics[i]))
-
-
-def _append(
-    rows: _Rows,
-    found: Sampled,
-    which: tuple[Series, int | None, int],
-    figures: tuple[Array, Means, Scope],
-) -> None:
-    (series, device, metric), (owner, number, scope) = which, figures
-    meant = series.meanings[metric]
-    few = number.samples[owner] < results.FEWEST_SAMPLES
-    unknown = meant.unit is None
-    value = np.where(few | unknown, np.nan, number.mean[owner] * meant.scale)
-    peak = _peak(found.identity, device) if meant.role in MEMORY else None
-    taken, covered = scope.taken_ns[owner], number.covered_ns[owner]
-    coverage = np.full(len(owner), np.nan)
-    np.divide(covered, taken, out=coverage, where=taken > 0)
-
-    def same(number: int | None) -> Array:
-        return np.full(len(owner), _MISSING if number is None else number, dtype=np.int64)
-
-    rows.add(
-        owner=owner,
-        device=same(device),
-        gpu_id=same(series.gpu_id),
-        metric=same(_code(rows.metrics, series.metrics[metric])),
-        role=same(_code(rows.roles, meant.role)),
-        unit=same(_code(rows.units, meant.unit)),
-        value=value,
-        bytes_per_s=value * (np.nan if peak is None else peak),
-        samples=number.samples[owner],
-        covered_ns=covered,
-        coverage_ratio=coverage,
-        missing_because=np.where(few, 1, same(0 if unknown else -1)),
-    )
-
-
-def _code(codes: dict[str, int], text: str | None) -> int:
-    return -1 if text is None else codes.setdefault(text, len(codes))
-
-
-def _peak(identity: Identity, device: int | None) -> int | None:
-    """Return the peak bandwidth of a device's memory, as the capture states it."""
-    stated = {
-        described.get("memory_bytes_per_s")
-        for described, index in zip(identity.described, identity.index, strict=True)
-        if index == device
-    } - {None}
-    return stated.pop() if len(stated) == 1 else None
-
-
-_TEXTS: Sequence[tuple[str, str]] = (("metric", "metrics"), ("role", "roles"), ("unit", "units"))
-
-
-def _made(table_schema: TableSchema, rows: _Rows, keys: Mapping[str, ColumnData]) -> Table:
-    if not rows.parts:
-        return Table.empty(table_schema)
-    columns: dict[str, Any] = {name: np.concatenate(each) for name, each in rows.parts.items()}
-    owner = columns.pop("owner")
-    for name, kept in _TEXTS:
-        columns[name] = Categorical(columns[name].astype(np.int32), tuple(getattr(rows, kept)))
-    why = columns["missing_because"].astype(np.int32)
-    columns["missing_because"] = Categorical(why, REASONS)
-    for name, data in keys.items():
-        if isinstance(data, Categorical):
-            columns[name] = Categorical(data.codes[owner], data.categories)
-        else:
-            columns[name] = data[owner]
-    return Table.make(table_schema, columns)
+    return table_of(results.GPU_METRICS_BY_KERNEL, known, scope, keys, longest_first=True)
 
 
 def sample_tables(  # noqa: PLR0913 - what an analysis has at hand
@@ -365,6 +207,7 @@ def sample_tables(  # noqa: PLR0913 - what an analysis has at hand
     window: Window,
     identity: Identity,
     iterations: Table,
+    *,
     seen: RangesSeen | None,
     lanes: Collection[Lane] | None = None,
 ) -> tuple[dict[str, Table], list[Finding]]:
@@ -389,7 +232,7 @@ def sample_tables(  # noqa: PLR0913 - what an analysis has at hand
         if seen is None
         else gpu_metrics_by_range(trace, seen, window, found=found)
     )
-    made: Iterable[Table] = (
+    made = (
         gpu_metrics(trace, window, found=found),
         gpu_metrics_by_iteration(trace, iterations["index"], periods, found=found),
         by_range,

@@ -78,9 +78,7 @@ class Projection:
         return np.asarray(self.last >= self.first)
 
 
-def projection(
-    calls: RangeCalls, first_of: Int64s, last_of: Int64s, ranges: int
-) -> Projection:
+def projection(calls: RangeCalls, first_of: Int64s, last_of: Int64s, ranges: int) -> Projection:
     """When did each range have work on the device?
 
     Parameters

@@ -44,7 +44,7 @@ def devices_of(table: Table, identity: Identity) -> Int32s:
     if groups.codes is None:
         number = numbers[0] if numbers else NOT_HERE
         return np.broadcast_to(np.int32(number), (len(table),))
-    return np.array(numbers, dtype=np.int32)[groups.codes]
+    return np.asarray(np.array(numbers, dtype=np.int32)[groups.codes])
 
 
 def kernel_shares(  # noqa: PLR0913 - what is at hand already
@@ -95,9 +95,7 @@ def kernel_shares(  # noqa: PLR0913 - what is at hand already
     over = np.searchsorted(ended, series.start, side="right")
 
     def running(power: int) -> Int64s:
-        return np.asarray(
-            running_total(beginner**power)[begun] - running_total(ender**power)[over]
-        )
+        return np.asarray(running_total(beginner**power)[begun] - running_total(ender**power)[over])
 
     number, total = begun - over, running(1)
     name = total // np.maximum(number, 1)
@@ -106,9 +104,7 @@ def kernel_shares(  # noqa: PLR0913 - what is at hand already
     covered = _covered(series, merge_ordered(started, ended), window)
     alone &= WHOLE[1] * covered >= WHOLE[0] * (series.end - series.start)
     sample = np.flatnonzero(alone)
-    time = np.maximum(
-        np.minimum(end, window.end_ns) - np.maximum(start, window.start_ns), 0
-    )
+    time = np.maximum(np.minimum(end, window.end_ns) - np.maximum(start, window.start_ns), 0)
     mine = label < names
     taken = sums_by(label[mine], time[mine], names)
     return single_shares(name[sample], sample, covered[sample], names), taken
@@ -170,4 +166,4 @@ def _copied(copies: Table, identity: Identity, device: int) -> npt.NDArray[np.bo
         if any(touched):
             here |= np.array(touched)[0 if named.codes is None else named.codes]
     occupying = on_device(copies)
-    return here if occupying is None else here & occupying
+    return np.asarray(here if occupying is None else here & occupying)

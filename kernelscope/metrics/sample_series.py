@@ -113,7 +113,7 @@ def _series(samples: Table, rows: npt.NDArray[np.intp] | None, source: str) -> S
     if not ascending(time):
         order = sorting(time)
         time, metric, value = time[order], metric[order], value[order]
-    return _of_ordered(samples, source, gpu_id, time, metric, value)
+    return _of_ordered(samples, (source, gpu_id), time, metric, value)
 
 
 def _timeless(samples: Table) -> Bools:
@@ -123,9 +123,10 @@ def _timeless(samples: Table) -> Bools:
     )
 
 
-def _of_ordered(  # noqa: PLR0913 - the columns of the table
-    samples: Table, source: str, gpu_id: int | None, time: Int64s, metric: Array, value: Array
+def _of_ordered(
+    samples: Table, whose: tuple[str, int | None], time: Int64s, metric: Array, value: Array
 ) -> Series:
+    """Return the series of rows in order of time."""
     new = begins(time) if len(time) else np.zeros(0, dtype=np.bool_)
     first = np.flatnonzero(new)
     used, column = _columns(metric, len(samples.categories("metric")))
@@ -140,8 +141,8 @@ def _of_ordered(  # noqa: PLR0913 - the columns of the table
         start, end, values = start[kept], end[kept], values[kept]
     names = tuple(samples.categories("metric")[code] for code in used)
     return Series(
-        source=source,
-        gpu_id=gpu_id,
+        source=whose[0],
+        gpu_id=whose[1],
         start=start,
         end=end,
         metrics=names,
@@ -166,9 +167,7 @@ def _columns(metric: Array, metrics: int) -> tuple[list[int], Array]:
     return used.tolist(), place[metric]
 
 
-def _matrix(
-    new: Bools, column: Array, value: Array, shape: tuple[int, int]
-) -> tuple[Array, int]:
+def _matrix(new: Bools, column: Array, value: Array, shape: tuple[int, int]) -> tuple[Array, int]:
     """Return values by moment and metric, and how many were given several times.
 
     Most exports write every metric of every moment in one order: the column is the matrix then.
@@ -185,9 +184,9 @@ def _matrix(
     cell *= metrics
     cell += column
     missing = value.dtype.type(missing_value(value.dtype))
-    values = np.full(moments * metrics, missing)
-    values[cell] = value
-    times = np.bincount(cell, minlength=len(values)) if len(cell) else np.zeros(0, np.int64)
+    flat = np.full(moments * metrics, missing)
+    flat[cell] = value
+    times = np.bincount(cell, minlength=len(flat)) if len(cell) else np.zeros(0, np.int64)
     several = times > 1
-    values[several] = missing
-    return values.reshape(shape), int(times[several].sum())
+    flat[several] = missing
+    return flat.reshape(shape), int(times[several].sum())

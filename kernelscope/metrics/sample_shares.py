@@ -51,9 +51,7 @@ class Shares:
     weight: Int64s
 
 
-def shares(
-    series: Series, pieces: Pieces, owner: Array, owners: int, *, whole: bool
-) -> Shares:
+def shares(series: Series, pieces: Pieces, owner: Array, owners: int, *, whole: bool) -> Shares:
     """Which samples count for whom?
 
     Parameters
@@ -99,9 +97,7 @@ def single_shares(of: Array, sample: Array, weight: Int64s, owners: int) -> Shar
     return Shares(owners, none, none, none, of, sample, weight)
 
 
-def _added(
-    of: Array, sample: Array, weight: Int64s, samples: int
-) -> tuple[Array, Array, Int64s]:
+def _added(of: Array, sample: Array, weight: Int64s, samples: int) -> tuple[Array, Array, Int64s]:
     """Add up the weights of one sample for one owner: two stretches may end in it."""
     if not len(of):
         return of, sample, weight
@@ -187,7 +183,8 @@ def means(series: Series, metric: int, found: Totals, given: Shares) -> Means:
     part = found.value[sample] * weight
     if series.meanings[metric].counted:
         part /= series.end[sample] - series.start[sample]
-    amount = np.bincount(given.owner, found.sum[last] - found.sum[first], given.owners)
+    amount = np.zeros(given.owners)  # bincount counts in integers where there is nothing
+    amount += np.bincount(given.owner, found.sum[last] - found.sum[first], given.owners)
     amount += np.bincount(of, part, given.owners)
     mean = np.full(given.owners, np.nan)
     np.divide(amount, covered, out=mean, where=covered > 0)

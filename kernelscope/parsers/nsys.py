@@ -331,7 +331,7 @@ def _not_recorded(export: Export, recorded: tuple[str, ...]) -> tuple[NotRecorde
     return tuple(
         NotRecorded(table, "" if event in traced else how)
         for table, (_, event, how) in names.HOW_TO_RECORD.items()
-        if table not in recorded and how
+        if how and table not in (*recorded, *names.NOT_MISSED)
     )
 
 

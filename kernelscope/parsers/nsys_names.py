@@ -92,13 +92,16 @@ HOW_TO_RECORD = {
     "overheads": ((OVERHEAD,), "", "Nsight Systems writes it where there is any"),
     "os_calls": ((OS_CALLS,), "", "nsys profile --trace=cuda,nvtx,osrt"),
     "on_core": ((SCHEDULING,), "", "nsys profile --cpuctxsw=process-tree"),
-    "gpu_samples": ((GPU_METRICS,), "", ""),
+    "gpu_samples": ((GPU_METRICS,), "", "nsys profile --gpu-metrics-devices=all"),
 }  # fmt: skip
 """Canonical table → (its tables in the export, the capture event that traces it, how to).
 
 Tables without a way to record them (programs without CUDA graphs have none, and exports before
 2022 no records of events) are not missed.
 """
+
+NOT_MISSED = frozenset({"gpu_samples"})
+"""Tables that most captures do without: they are not among what was not recorded."""
 
 KERNEL_COLUMNS = {
     "grid_x": "gridX", "grid_y": "gridY", "grid_z": "gridZ",

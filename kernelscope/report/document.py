@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.iteration_results import IterationSummary
 from kernelscope.metrics.range_paths import SEPARATOR
+from kernelscope.metrics.sample_results import TABLES as SAMPLED
 from kernelscope.metrics.window import Window
 from kernelscope.report.rows import ordered, plain
 from kernelscope.trace import Capture, Table
@@ -71,6 +72,9 @@ def document(analysis: Analysis) -> Row:
     result["launches"] = launches(analysis)
     for name in _CAUSES_LAST:
         result[name] = records(ordered(analysis.tables[name]))
+    if len(analysis.tables["gpu_metrics"]):  # few captures sample them
+        for schema in SAMPLED:
+            result[schema.name] = records(analysis.tables[schema.name])
     return result
 
 

@@ -20,6 +20,7 @@ from kernelscope.report import (
     text_host,
     text_idle,
     text_lists,
+    text_samples,
     text_steps,
     text_trust,
 )
@@ -34,6 +35,7 @@ _SECTIONS = (
     text_steps.iterations,
     text_steps.ranges,
     text_lists.kernels,
+    text_samples.gpu_metrics,
     text_copies.copies,
     text_communication.communication,
     text_lists.api_calls,

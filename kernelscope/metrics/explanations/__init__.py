@@ -21,6 +21,7 @@ from kernelscope.metrics.explanations import (
     iteration_entries,
     launch_entries,
     range_entries,
+    sample_entries,
     transfer_entries,
 )
 from kernelscope.metrics.explanations.context_entries import FACT
@@ -52,6 +53,7 @@ TOPICS: Mapping[str, tuple[Explanation, ...]] = {
     "Launches": launch_entries.ENTRIES,
     "Idle time and findings": idle_entries.ENTRIES,
     "Copies and communication": transfer_entries.ENTRIES,
+    "Sampled GPU metrics": sample_entries.ENTRIES,
     "Training iterations": iteration_entries.ENTRIES,
     "NVTX ranges": range_entries.ENTRIES,
     "Context": context_entries.ENTRIES,
