@@ -40,7 +40,7 @@ from kernelscope.metrics.launch_times import LaunchTimes, launch_times
 from kernelscope.metrics.overlap import host_and_devices, overlap
 from kernelscope.metrics.overlap_parts import overlap_by_iteration
 from kernelscope.metrics.queue_depth import queue_depth
-from kernelscope.metrics.range_paths import Paths, range_paths
+from kernelscope.metrics.range_paths import range_paths
 from kernelscope.metrics.ranges import measure as measure_ranges
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.savable import Seen, basis_of
@@ -118,7 +118,10 @@ def range_tables(
     common: dict[str, Any] = {"attribution": attribution}
     paths, folded = None, False
     if len(trace.ranges):
-        paths, folded = _paths(attribution)
+        nesting = attribution.enclosed.nesting
+        paths = range_paths(trace.ranges, nesting)
+        folded = len(paths) > MAX_RAW_PATHS
+        paths = range_paths(trace.ranges, nesting, folded=True) if folded else paths
         common["measured"] = measure_ranges(trace, window, attribution=attribution)
     tables = {
         "ranges": ranges(trace, window, paths=paths, folded=folded, **common),
@@ -127,14 +130,6 @@ def range_tables(
         "graph_kernels": graph_kernels(trace, window, attribution=attribution),
     }
     return tables, [_folded_ranges()] if folded else []
-
-
-def _paths(attribution: Attribution) -> tuple[Paths, bool]:
-    """Return the ranges' paths, and whether digits are folded: raw ones are too many then."""
-    ranges, nesting = attribution.enclosed.trace.ranges, attribution.enclosed.nesting
-    paths = range_paths(ranges, nesting)
-    folded = len(paths) > MAX_RAW_PATHS
-    return (range_paths(ranges, nesting, folded=True) if folded else paths), folded
 
 
 def sample_tables(
@@ -146,7 +141,7 @@ def sample_tables(
     from kernelscope.metrics import gpu_samples  # noqa: PLC0415 - few traces have samples
     from kernelscope.metrics.sample_ranges import RangesSeen  # noqa: PLC0415
 
-    seen = RangesSeen.of(attribution, _paths(attribution)[0]) if len(known.chosen.ranges) else None
+    seen = RangesSeen.of(attribution) if len(known.chosen.ranges) else None
     return gpu_samples.sample_tables(
         known.trace,
         known.window,

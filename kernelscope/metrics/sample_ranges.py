@@ -17,7 +17,7 @@ from kernelscope.metrics.call_work import NEVER
 from kernelscope.metrics.device_identity import Identity
 from kernelscope.metrics.intervals import Int64s, Pieces, sums_by, union_by_group
 from kernelscope.metrics.range_calls import RangeCalls, calls_of_ranges
-from kernelscope.metrics.range_paths import Paths
+from kernelscope.metrics.range_paths import Paths, range_paths
 from kernelscope.metrics.range_work import projection
 from kernelscope.metrics.sample_kernels import devices_of
 from kernelscope.metrics.window import Window
@@ -32,7 +32,7 @@ class RangesSeen:
     attribution : Attribution
         Which calls belong to them.
     paths : Paths
-        Their paths.
+        Their paths, digits folded.
     calls : RangeCalls
         The calls of each.
     """
@@ -42,8 +42,13 @@ class RangesSeen:
     calls: RangeCalls
 
     @classmethod
-    def of(cls, attribution: Attribution, paths: Paths) -> RangesSeen:
-        """Return the ranges of an attribution with its calls of each."""
+    def of(cls, attribution: Attribution) -> RangesSeen:
+        """Return the ranges of an attribution by folded path, with the calls of each.
+
+        ``step 1 > forward`` alone holds a sample or two, and no mean; ``step # > forward`` does.
+        """
+        around = attribution.enclosed
+        paths = range_paths(around.trace.ranges, around.nesting, folded=True)
         return cls(attribution, paths, calls_of_ranges(attribution))
 
 

@@ -72,7 +72,12 @@ GPU_METRICS_BY_RANGE = TableSchema(
     "gpu_metrics_by_range",
     "What did the GPUs' own counters show while the work of each NVTX range was on the GPU?",
     (
-        Column("path", "category", "path", "names of the ranges from the outermost inwards"),
+        Column(
+            "path",
+            "category",
+            "path",
+            "names of the ranges from the outermost inwards, digits folded: step 1 is step #",
+        ),
         text("domain", "NVTX domain; empty for the default domain"),
         text("style", "push_pop or start_end"),
         integer("process_id", "id", "whose range it is", optional=True),

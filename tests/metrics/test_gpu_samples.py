@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -347,6 +348,23 @@ def test_the_scene_has_its_known_answers(analysed: Analysis) -> None:
     ranges = figures(analysed.gpu_metrics_by_range, "path", "metric")
     assert ranges["forward", ISSUE][1] == 14
     assert {path for path, _ in ranges} == {"forward"}  # the copy of `tail` is too short
+
+
+def test_ranges_of_all_steps_have_one_mean() -> None:
+    """Each step alone holds three samples, too few for a mean."""
+    made = oracle.Run()
+    for step in range(3):
+        t = 10_000 * step
+        made = made.range(t + 100, t + 900, f"step {step}")
+        made = made.kernel(t + 1_000, t + 4_000, "gemm", call=(t + 200, t + 300))
+    for time in range(0, 30_000, 1_000):
+        made = made.samples(time, {ISSUE: 40 if time % 10_000 in (2_000, 3_000, 4_000) else 0})
+
+    with TemporaryDirectory() as folder:
+        found = ks.analyze(ks.read(oracle.write(made.plan(), Path(folder) / "run.sqlite")))
+        rows = figures(found.gpu_metrics_by_range, "path", "metric")
+
+    assert rows == {("step #", ISSUE): (pytest.approx(0.4), 9, 9_000)}
 
 
 def test_the_scenes_gpus_are_not_mixed_up(analysed: Analysis) -> None:

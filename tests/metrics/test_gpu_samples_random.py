@@ -17,7 +17,6 @@ from kernelscope.metrics.gpu_samples import (
     gpu_metrics_by_kernel,
     gpu_metrics_by_range,
 )
-from kernelscope.metrics.range_paths import range_paths
 from kernelscope.metrics.sample_ranges import RangesSeen
 from kernelscope.metrics.window import Window
 from kernelscope.trace import Table, Trace
@@ -186,8 +185,7 @@ def test_kernels_and_ranges(made: Trace, window: Window) -> None:
     assert_same(made_by, with_role(slow_samples.by_kernel(made, inside, gpus)))
     attribution = attribute(made)
     if len(made.ranges):
-        paths = range_paths(made.ranges, attribution.enclosed.nesting)
-        found = gpu_metrics_by_range(made, RangesSeen.of(attribution, paths), window)
+        found = gpu_metrics_by_range(made, RangesSeen.of(attribution), window)
         made_by = {
             (p, GPUS[g], m): v
             for (p, g, m), v in figures(found, "path", "gpu_id", "metric").items()
