@@ -299,6 +299,9 @@ class _Later(Mapping[str, ColumnData]):
     def __len__(self) -> int:
         return len(self.schema.names)
 
+    def __reduce__(self) -> tuple[type[dict[str, ColumnData]], tuple[dict[str, ColumnData]]]:
+        return dict, (dict(self.items()),)  # whoever unpickles it may not have the file
+
 
 def _length(data: ColumnData) -> int:
     return len(data.codes) if isinstance(data, Categorical) else len(data)

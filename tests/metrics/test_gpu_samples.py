@@ -350,6 +350,26 @@ def test_the_scene_has_its_known_answers(analysed: Analysis) -> None:
     assert {path for path, _ in ranges} == {"forward"}  # the copy of `tail` is too short
 
 
+@pytest.mark.parametrize(("covered", "counted"), [(940, 5), (950, 6), (960, 6)])
+def test_a_sample_counts_for_a_range_from_95_percent_on(
+    tmp_path: Path, covered: int, counted: int
+) -> None:
+    """The projection is one stretch, whatever gap lies between its two kernels."""
+    made = oracle.Run().range(100, 900, "forward")
+    made = made.kernel(1_000, 2_000, "a", call=(200, 300))
+    made = made.kernel(5_000, 6_000 + covered, "b", call=(400, 500))
+    made = made.kernel(9_000, 9_500, "c", call=(950, 960))
+    for time in range(1_000, 10_000, 1_000):
+        made = made.samples(time, {ISSUE: 30})
+
+    found = ks.analyze(ks.read(oracle.write(made.plan(), tmp_path / "run.sqlite")))
+
+    (row,) = found.gpu_metrics_by_range.records()
+    assert row["samples"] == counted
+    assert row["covered_ns"] == 5_000 + (covered if counted == 6 else 0)
+    assert row["coverage_ratio"] == row["covered_ns"] / (5_000 + covered)
+
+
 def test_ranges_of_all_steps_have_one_mean() -> None:
     """Each step alone holds three samples, too few for a mean."""
     made = oracle.Run()

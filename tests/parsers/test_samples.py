@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -57,6 +58,14 @@ def test_samples_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
 
     assert len(trace.gpu_samples) == VALUES
     assert f"{VALUES} gpu_samples" in repr(trace)
+
+
+def test_a_pickled_trace_takes_its_samples_along(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    pickled = pickle.dumps(ks.read(path))
+    path.unlink()
+
+    assert len(pickle.loads(pickled).gpu_samples) == VALUES
 
 
 def test_a_file_that_changed_or_went_away_has_no_samples_any_more(tmp_path: Path) -> None:
