@@ -515,6 +515,30 @@ COUNTER_SOURCES = TableSchema(
     ),
 )
 
+GPU_SAMPLES = TableSchema(
+    "gpu_samples",
+    "What did the GPUs' own counters show, sample by sample?",
+    (
+        integer(
+            "time_ns",
+            "ns",
+            "when it was taken: it speaks of the time since the sample before it",
+            optional=True,
+        ),
+        text("source", "who sampled: the profiler's serialized id of a GPU's counters"),
+        integer("gpu_id", "id", "the profiler's own number of the GPU", optional=True),
+        text("metric", "the counter's name and unit, as the profiler spells them"),
+        integer(
+            "value", "see metric", "as recorded; missing where it is no whole number", optional=True
+        ),
+        text(
+            "problem",
+            "no_time, time_outside, no_number, negative or above_peak: why it is in no figure",
+            optional=True,
+        ),
+    ),
+)
+
 QUARANTINE = TableSchema(
     "quarantine",
     "Which events were left out because their times cannot be true?",
@@ -544,6 +568,7 @@ CANONICAL: tuple[TableSchema, ...] = (
     OS_CALLS,
     ON_CORE,
     COUNTERS,
+    GPU_SAMPLES,
     QUARANTINE,
 )
 """The tables of a :class:`kernelscope.trace.Trace`, in the order of its fields."""

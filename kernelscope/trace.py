@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -195,6 +195,19 @@ class Table:
         return cls.make(table_schema, columns)
 
     @classmethod
+    def later(cls, table_schema: TableSchema, load: Callable[[], Table]) -> Table:
+        """Return a table that `load` makes when any of its columns is first asked for.
+
+        For what is large and seldom wanted. `load` may raise what reading a file raises.
+        """
+        return cls(table_schema, _Later(table_schema, load))
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether the columns are in memory; False for a table that would be read first."""
+        return not isinstance(self.columns, _Later) or self.columns.made is not None
+
+    @classmethod
     def empty(cls, table_schema: TableSchema) -> Table:
         """Return the table with no rows."""
         return cls.make(table_schema, {})
@@ -203,6 +216,8 @@ class Table:
         return _length(next(iter(self.columns.values())))
 
     def __repr__(self) -> str:
+        if not self.at_hand:
+            return f"<Table {self.schema.name}: read when it is asked for; .df is a DataFrame>"
         rows, columns = (
             units.quantity(len(self), "row"),
             units.quantity(len(self.columns), "column"),
@@ -301,6 +316,28 @@ def _stored(value: Any, column: Column) -> Any:
     if value is not None:
         return value
     return {"bool": False, "float64": np.nan}.get(column.dtype, _MISSING)
+
+
+class _Later(Mapping[str, ColumnData]):
+    """Columns that are made when one of them is first asked for."""
+
+    def __init__(self, table_schema: TableSchema, load: Callable[[], Table]) -> None:
+        self.schema, self.load = table_schema, load
+        self.made: Mapping[str, ColumnData] | None = None
+
+    def __getitem__(self, name: str) -> ColumnData:
+        if self.made is None:
+            self.made = self.load().columns
+        return self.made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.schema.names)
+
+    def __len__(self) -> int:
+        return len(self.schema.names)
+
+    def __reduce__(self) -> tuple[type[dict[str, ColumnData]], tuple[dict[str, ColumnData]]]:
+        return dict, (dict(self.items()),)  # whoever unpickles it may not have the file
 
 
 def _length(data: ColumnData) -> int:
@@ -459,10 +496,12 @@ class Trace:
     os_calls: Table = Table.empty(schema.OS_CALLS)
     on_core: Table = Table.empty(schema.ON_CORE)
     counters: Table = Table.empty(schema.COUNTERS)
+    gpu_samples: Table = Table.empty(schema.GPU_SAMPLES)
     quarantine: Table = Table.empty(schema.QUARANTINE)
 
     def __repr__(self) -> str:
-        held = ", ".join(f"{len(each):,} {name}" for name, each in self.tables.items() if len(each))
+        here = {name: each for name, each in self.tables.items() if each.at_hand}
+        held = ", ".join(f"{len(each):,} {name}" for name, each in here.items() if len(each))
         return f"<Trace {self.capture.file!r}: {held or 'no rows'}>"
 
     @property

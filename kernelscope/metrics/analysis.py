@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kernelscope import units
 from kernelscope.errors import SelectionError
 from kernelscope.metrics import analysis_parts as parts
-from kernelscope.metrics import launch_results, overlap_results, transfer_results
+from kernelscope.metrics import launch_results, overlap_results, sample_results, transfer_results
 from kernelscope.metrics.api_calls import api_calls
 from kernelscope.metrics.attribution import attribute
 from kernelscope.metrics.communication_results import COMMUNICATION, COMMUNICATION_BY_DEVICE
@@ -63,6 +63,7 @@ TABLES: tuple[TableSchema, ...] = (
     WORK,
     WORK_BY_SHAPE,
     COUNTER_COVERAGE,
+    *sample_results.TABLES,
     FINDINGS,
     PEAKS,
 )
@@ -198,14 +199,15 @@ def analyze(  # noqa: PLR0913 - what the command line offers
         measured=None if known.partial else known.measured,
     )
     talk, more = parts.communication_tables(known, attribution, ranks)
+    samples, doubts = parts.sample_tables(known, attribution, steps)
     del attribution  # as large as the trace
-    tables["peaks"], doubts = parts.peak_table(known, gpu, clock_hz)
+    tables["peaks"], guesses = parts.peak_table(known, gpu, clock_hz)
     work, missing = parts.counted_tables(chosen, window, launches, counters)
-    tables |= talk | work | {"iterations": steps.rows}
+    tables |= talk | work | samples | {"iterations": steps.rows}
     tables["health"] = health(
         chosen,
         whole_trace=trace,
-        found_elsewhere=[*notes, *more, *limits, *doubts, *missing],
+        found_elsewhere=[*notes, *more, *limits, *guesses, *missing, *doubts],
         launches=launches,
     )
     tables |= {name: metric(chosen, window) for name, metric in METRICS.items()}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelscope.metrics import idle as idle_time
+from kernelscope.metrics import sample_results
 from kernelscope.metrics.attribution import Attribution
 from kernelscope.metrics.communication import (
     communication,
@@ -139,6 +140,26 @@ def range_tables(
         "graph_kernels": graph_kernels(trace, window, attribution=attribution),
     }
     return tables, [_folded_ranges()] if folded else []
+
+
+def sample_tables(
+    known: Shared, attribution: Attribution, steps: Iterations
+) -> tuple[Tables, list[Finding]]:
+    """Return what the GPUs' own counters showed, where they were sampled."""
+    if not known.trace.recorded("gpu_samples") or not len(known.trace.gpu_samples):
+        return {each.name: Table.empty(each) for each in sample_results.TABLES}, []
+    from kernelscope.metrics import gpu_samples  # noqa: PLC0415 - few traces have samples
+    from kernelscope.metrics.sample_ranges import RangesSeen  # noqa: PLC0415
+
+    seen = RangesSeen.of(attribution) if len(known.chosen.ranges) else None
+    return gpu_samples.sample_tables(
+        known.trace,
+        known.window,
+        known.measured.identity,
+        steps.rows,
+        seen=seen,
+        lanes=identify(known.chosen).lanes if known.partial else None,
+    )
 
 
 def _folded_ranges() -> Finding:
@@ -348,6 +369,7 @@ _BY_DEVICE = (
     ("idle_by_iteration", "device"),
     ("launch_stretches", "device"),
     ("peaks", "device"),
+    *((each.name, "device") for each in sample_results.TABLES),
 )
 
 

@@ -63,7 +63,8 @@ def measure_ranges(attribution: Attribution, window: Window) -> MeasuredRanges:
     work = call_work(attribution, window, events, parts)
     busy = busy_time(attribution.enclosed.calls, events, parts)
     ranges = len(attribution.enclosed.trace.ranges)
-    return MeasuredRanges(parts, calls, work, busy, _projection(calls, work, ranges))
+    projected = projection(calls, work.first, work.last, ranges)
+    return MeasuredRanges(parts, calls, work, busy, projected)
 
 
 def _stretches(attribution: Attribution, of_ranges: RangeCalls) -> Stretches:
@@ -106,12 +107,23 @@ class Projection:
         return np.asarray(self.last >= self.first)
 
 
-def _projection(calls: RangeCalls, work: CallWork, ranges: int) -> Projection:
+def projection(calls: RangeCalls, first_of: Int64s, last_of: Int64s, ranges: int) -> Projection:
+    """When did each range have work on the device?
+
+    Parameters
+    ----------
+    calls : RangeCalls
+        Which calls, or stretches of calls, belong to each range.
+    first_of, last_of : ndarray of int64, shape (m,)
+        From when to when the work of each was there; `NEVER` and −`NEVER` for none.
+    ranges : int
+        How many ranges there are.
+    """
     first, last = np.full(ranges, NEVER), np.full(ranges, -NEVER)
     for runs in (calls.direct, *calls.inherited):
         bounds = runs.first, runs.last
-        np.minimum.at(first, runs.owner, least_between(work.first, *bounds, NEVER))
-        np.maximum.at(last, runs.owner, -least_between(-work.last, *bounds, NEVER))
+        np.minimum.at(first, runs.owner, least_between(first_of, *bounds, NEVER))
+        np.maximum.at(last, runs.owner, -least_between(-last_of, *bounds, NEVER))
     return Projection(first, last)
 
 

@@ -215,6 +215,19 @@ class OsCall:
     thread: int = 1000
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One value of one of a GPU's own counters, taken at a moment.
+
+    `gpu` is the GPU's place in the plan, `metric` the name with its unit in brackets.
+    """
+
+    time: int
+    metric: str = "SMs Active [Throughput %]"
+    value: int = 0
+    gpu: int = 0
+
+
 Event = (
     Kernel
     | Call
@@ -228,4 +241,5 @@ Event = (
     | Overhead
     | Switch
     | OsCall
+    | Sample
 )

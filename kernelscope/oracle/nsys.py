@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.errors import OutputError, SelectionError, nearest
-from kernelscope.oracle import nsys_ddl, nsys_enums, nsys_events, nsys_graphs, nsys_info
+from kernelscope.oracle import (
+    nsys_ddl,
+    nsys_enums,
+    nsys_events,
+    nsys_graphs,
+    nsys_info,
+    nsys_samples,
+)
 from kernelscope.oracle.nsys_columns import Content, records
 from kernelscope.oracle.nsys_ids import Strings
 from kernelscope.oracle.plan import MISSING, Plan
@@ -64,7 +71,7 @@ def write(
         )
     if generation not in generations(plan):
         raise SelectionError(
-            f"an export of {generation} cannot hold this plan's CUDA graphs",
+            f"an export of {generation} cannot hold this plan's CUDA graphs or GPU samples",
             f"Generations that can: {', '.join(generations(plan))}.",
         )
     if target.exists():
@@ -81,9 +88,12 @@ def write(
 
 def generations(plan: Plan) -> tuple[str, ...]:
     """Return the generations of exports that have a table for everything in `plan`."""
-    graphs = len(plan.graphs) or len(plan.graph_nodes)
+    graphs, samples = len(plan.graphs) or len(plan.graph_nodes), len(plan.samples)
     return tuple(
-        each for each in nsys_ddl.GENERATIONS if each in nsys_graphs.NODE_TABLES or not graphs
+        each
+        for each in nsys_ddl.GENERATIONS
+        if (each in nsys_graphs.NODE_TABLES or not graphs)
+        and (each in nsys_samples.GENERATIONS or not samples)
     )
 
 

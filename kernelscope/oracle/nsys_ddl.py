@@ -177,6 +177,9 @@ TABLES: Mapping[str, Mapping[str, str]] = {
         "OSRT_API": (
             f"{_WHEN} eventClass! globalTid nameId! returnValue! nestingLevel callchainId!"
         ),
+        "GENERIC_EVENT_SOURCES": "sourceId# data$!",  # as the User Guide has them
+        "GENERIC_EVENT_TYPES": "typeId# sourceId! data$!",
+        "GENERIC_EVENTS": "rawTimestamp! timestamp typeId! data$!",
         "ThreadNames": "nameId! priority globalTid",
         "TARGET_INFO_GPU": _GPU,
         "TARGET_INFO_CUDA_NULL_STREAM": _NULL_STREAM,
@@ -216,6 +219,9 @@ TABLES: Mapping[str, Mapping[str, str]] = {
             "argumentsId!"
         ),
         "SCHED_EVENTS": "start! cpu! isSchedIn! globalTid threadState threadBlock",
+        # as the User Guide has them
+        "TARGET_INFO_GPU_METRICS": "typeId! sourceId! typeName$! metricId! metricName$!",
+        "GPU_METRICS": "timestamp typeId! metricId! value!",
         "ThreadNames": "nameId! priority globalTid",
         "TARGET_INFO_GPU": _GPU,
         "TARGET_INFO_CUDA_DEVICE": "gpuId cudaId! pid!",

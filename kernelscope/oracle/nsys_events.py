@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernelscope.oracle import nsys_enums, nsys_graphs, nsys_nvtx
+from kernelscope.oracle import nsys_enums, nsys_graphs, nsys_nvtx, nsys_samples
 from kernelscope.oracle.events import short_name
 from kernelscope.oracle.nsys_columns import (
     Content,
@@ -34,6 +34,7 @@ def contents(plan: Plan, generation: str, strings: Strings) -> dict[str, tuple[C
         "PROFILER_OVERHEAD": (_overheads(plan.overheads, generation, strings),),
         "OSRT_API": (_os_calls(plan.os_calls, generation, strings),),
         "SCHED_EVENTS": (_switches(plan.switches, generation),),
+        **nsys_samples.contents(plan, generation),
     }
 
 

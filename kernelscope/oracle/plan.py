@@ -30,6 +30,7 @@ from kernelscope.oracle.events import (
     OsCall,
     Overhead,
     Range,
+    Sample,
     Switch,
     Sync,
 )
@@ -91,6 +92,7 @@ TABLES: Mapping[str, type[Any]] = {
     "overheads": Overhead,
     "switches": Switch,
     "os_calls": OsCall,
+    "samples": Sample,
 }
 """The event tables of a plan: attribute of :class:`Plan` and class of its rows."""
 
@@ -171,6 +173,8 @@ class Plan:
         What the device and the CUDA library did.
     ranges, overheads, switches, os_calls : Events
         What else happened on the host.
+    samples : Events
+        What the GPUs' own counters showed.
     processes, threads : tuple
         Who ran.
     gpus : tuple of Gpu
@@ -197,6 +201,7 @@ class Plan:
     overheads: Events
     switches: Events
     os_calls: Events
+    samples: Events
     processes: tuple[Process, ...]
     threads: tuple[Thread, ...]
     gpus: tuple[Gpu, ...]
@@ -286,7 +291,7 @@ def _last(tables: Mapping[str, Events]) -> int:
     times = [
         int(events[name].max())
         for events in tables.values()
-        for name in ("start", "end")
+        for name in ("start", "end", "time")
         if name in events.columns and len(events)
     ]
     return max([0, *times])

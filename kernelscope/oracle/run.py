@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from kernelscope.oracle.events import (
     OsCall,
     Overhead,
     Range,
+    Sample,
     Switch,
     Sync,
 )
@@ -170,6 +172,10 @@ class Run:
     def os_call(self, start: int, end: int, name: str = "poll") -> Run:
         """Add a call of the operating-system runtime on the current thread."""
         return self.add(OsCall(start, end, name, **self._thread()))
+
+    def samples(self, time: int, values: Mapping[str, int], gpu: int = 0) -> Run:
+        """Add what the counters of a GPU show at a moment, by metric."""
+        return self.add(*(Sample(time, name, value, gpu) for name, value in values.items()))
 
     def plan(self) -> Plan:
         """Return the run as a plan."""

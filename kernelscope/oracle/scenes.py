@@ -12,6 +12,7 @@ from kernelscope.oracle.machine import Machine, Work
 from kernelscope.oracle.plan import Device, Plan, Setup, Thread, plan_of
 from kernelscope.oracle.resnet import resnet
 from kernelscope.oracle.run import Run
+from kernelscope.oracle.sampled import sampled
 
 MS = 1_000_000
 US = 1_000
@@ -266,5 +267,6 @@ SCENES: Mapping[str, Callable[[], Plan]] = {
     "handover": handover,
     "migrations": migrations,
     "graphs": graphs,
+    "sampled": sampled,
 }
 """Every scene by name."""

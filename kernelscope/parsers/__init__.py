@@ -88,10 +88,12 @@ def _parse_report(report: Path) -> Trace:
 def _in_place_of(parse: Callable[[Path], Trace], path: Path, called: str) -> Trace:
     """Parse a temporary file; errors call it what people know it by."""
     try:
-        return parse(path)
+        trace = parse(path)
+        len(trace.gpu_samples)  # read when asked for, but the file will be gone by then
     except TraceFileError as error:
         told = error.message.replace(str(path), called)
         raise type(error)(told, error.hint) from error
+    return trace
 
 
 def _parse(path: Path) -> Trace:

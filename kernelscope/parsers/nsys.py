@@ -31,6 +31,7 @@ from kernelscope.parsers.nsys_host import (
     os_calls_table,
 )
 from kernelscope.parsers.nsys_ranges import ranges_table
+from kernelscope.parsers.nsys_samples import gpu_samples_table, samples_lacking
 from kernelscope.parsers.quarantine import quarantined
 from kernelscope.parsers.sqlite import SqliteFile
 from kernelscope.trace import (
@@ -84,6 +85,7 @@ def parse(file: SqliteFile) -> Trace:
     tables["graph_nodes"] = graph_nodes_table(export)
     tables["devices"] = devices_table(export, tables["kernels"])
     tables["processes"] = _processes(export, tables)
+    tables["gpu_samples"] = gpu_samples_table(export)
     sound, left_out = quarantined(tables)
     return Trace(capture=_capture(export), quarantine=left_out, **sound)
 
@@ -311,7 +313,7 @@ def _capture(export: Export) -> Capture:
         started_at=None if start is None else utc_time(start),
         recorded=recorded,
         not_recorded=_not_recorded(export, recorded),
-        warnings=(*_warnings(version), *_without_device(export)),
+        warnings=(*_warnings(version), *_without_device(export), *samples_lacking(export)),
         cpu_cores=cpu_cores(export),
         read_paths=dict(export.read_paths),
     )
@@ -329,7 +331,7 @@ def _not_recorded(export: Export, recorded: tuple[str, ...]) -> tuple[NotRecorde
     return tuple(
         NotRecorded(table, "" if event in traced else how)
         for table, (_, event, how) in names.HOW_TO_RECORD.items()
-        if table not in recorded and how
+        if how and table not in (*recorded, *names.NOT_MISSED)
     )
 
 

@@ -63,6 +63,19 @@ OS_CALL_CLASS = 27
 SCHEDULING = "SCHED_EVENTS"
 SYSTEM = "TARGET_INFO_SYSTEM_ENV"
 
+GPU_METRICS = "GPU_METRICS"
+GPU_METRIC_NAMES = "TARGET_INFO_GPU_METRICS"
+GENERIC_EVENTS = "GENERIC_EVENTS"
+GENERIC_TYPES = "GENERIC_EVENT_TYPES"
+
+GPU_ID_MASK = 0xFF
+"""The low byte of a sample's ``typeId`` is the GPU's ``TARGET_INFO_GPU.id``; the rest is the
+machine's serialized id."""
+
+MOST_PERCENT = 120
+"""Counters of one sample are not read at one instant, so that a share may come out a little above
+100; a share beyond this is none."""
+
 HOW_TO_RECORD = {
     "kernels": ((KERNEL,), "Cuda", "nsys profile --trace=cuda"),
     "api_calls": ((RUNTIME,), "Cuda", "nsys profile --trace=cuda"),
@@ -81,12 +94,16 @@ HOW_TO_RECORD = {
     "overheads": ((OVERHEAD,), "", "Nsight Systems writes it where there is any"),
     "os_calls": ((OS_CALLS,), "", "nsys profile --trace=cuda,nvtx,osrt"),
     "on_core": ((SCHEDULING,), "", "nsys profile --cpuctxsw=process-tree"),
+    "gpu_samples": ((GPU_METRICS,), "", "nsys profile --gpu-metrics-devices=all"),
 }  # fmt: skip
 """Canonical table → (its tables in the export, the capture event that traces it, how to).
 
 Tables without a way to record them (programs without CUDA graphs have none, and exports before
 2022 no records of events) are not missed.
 """
+
+NOT_MISSED = frozenset({"gpu_samples"})
+"""Tables that most captures do without: they are not among what was not recorded."""
 
 KERNEL_COLUMNS = {
     "grid_x": "gridX", "grid_y": "gridY", "grid_z": "gridZ",

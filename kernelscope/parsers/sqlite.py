@@ -185,6 +185,17 @@ class SqliteFile:
             return None
         return None if row is None or row[0] is None else str(row[0])
 
+    def has_rows(self, table: str) -> bool:
+        """Return whether `table` holds any row, without reading it; an unreadable one has none."""
+        if table not in self.tables:
+            return False
+        try:
+            with closing(connect(self.path, self.pending)) as connection:
+                query = f"SELECT 1 FROM {_quoted(table)} LIMIT 1"
+                return connection.execute(query).fetchone() is not None
+        except sqlite3.Error:
+            return False
+
     def read_blobs(self, table: str, column: str) -> tuple[list[int], list[bytes]]:
         """Read the blobs of one column, and the place of each in the table's order of rows.
 

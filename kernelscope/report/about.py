@@ -24,6 +24,7 @@ _FOR_MORE = {
     "on_core": "Nsight Systems records it: nsys profile --cpuctxsw=process-tree",
     "event_records": "exports of Nsight Systems 2022 and newer hold them",
     "counters": "Nsight Compute, or nvprof --metrics on GPUs before Ampere, in a run of its own",
+    "gpu_samples": "Nsight Systems records them: nsys profile --gpu-metrics-devices=all",
 }
 """Tables that the parser does not miss, where this kind of file has none → what holds them."""
 
@@ -187,7 +188,7 @@ def _lacking(trace: Trace, page: Page) -> list[Text]:
     lines = not_recorded(trace.capture, page)
     known = {*trace.capture.recorded, *(each.table for each in trace.capture.not_recorded)}
     for table, remedy in _FOR_MORE.items():
-        if table not in known and not len(trace.tables[table]):
+        if table not in known and not (trace.recorded(table) or len(trace.tables[table])):
             lines += paragraph(page, f"not here: {table_in_words(table)} ({remedy})", mark="- ")
     for warning in trace.capture.warnings:
         lines += paragraph(page, warning, mark="! ", style="yellow")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.iteration_results import IterationSummary
 from kernelscope.metrics.range_paths import SEPARATOR
+from kernelscope.metrics.sample_results import TABLES as SAMPLED
 from kernelscope.metrics.window import Window
 from kernelscope.report.json_rows import grouped_names, parts_of
 from kernelscope.report.rows import ordered, plain
@@ -93,6 +94,9 @@ def document(analysis: Analysis, rows: Callable[[Table], list[Any]] | None = Non
     result["launches"] = launches(analysis)
     for name in _CAUSES_LAST:
         result[name] = rows(ordered(analysis.tables[name]))
+    if len(analysis.tables["gpu_metrics"]):  # few captures sample them
+        for schema in SAMPLED:
+            result[schema.name] = rows(analysis.tables[schema.name])
     return result
 
 

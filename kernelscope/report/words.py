@@ -18,6 +18,7 @@ _TABLES = {
     "os_calls": "operating-system calls",
     "on_core": "thread scheduling",
     "counters": "hardware counters of kernels",
+    "gpu_samples": "sampled GPU metrics",
     "quarantine": "rows left out",
 }
 

@@ -22,6 +22,7 @@ from kernelscope.metrics.explanations import (
     launch_entries,
     occupancy_entries,
     range_entries,
+    sample_entries,
     transfer_entries,
     work_entries,
 )
@@ -55,6 +56,7 @@ TOPICS: Mapping[str, tuple[Explanation, ...]] = {
     "Launches": launch_entries.ENTRIES,
     "Idle time and findings": idle_entries.ENTRIES,
     "Copies and communication": transfer_entries.ENTRIES,
+    "Sampled GPU metrics": sample_entries.ENTRIES,
     "Training iterations": iteration_entries.ENTRIES,
     "NVTX ranges": range_entries.ENTRIES,
     "Counted work": work_entries.ENTRIES,
