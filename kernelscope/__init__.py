@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 from kernelscope._version import __version__
 
 if TYPE_CHECKING:
-    from kernelscope import errors, metrics
+    from kernelscope import annotation, errors, metrics
+    from kernelscope.annotation.functions import annotate
+    from kernelscope.annotation.loop import iterations
+    from kernelscope.annotation.ranges import mark, phase, start_range
     from kernelscope.metrics.analysis import Analysis, analyze
     from kernelscope.parsers import read
     from kernelscope.parsers.counter_formats import read_counters
@@ -30,11 +33,16 @@ _LAZY = {
     "Table": "kernelscope.trace",
     "Trace": "kernelscope.trace",
     "analyze": "kernelscope.metrics.analysis",
+    "annotate": "kernelscope.annotation.functions",
+    "iterations": "kernelscope.annotation.loop",
+    "mark": "kernelscope.annotation.ranges",
+    "phase": "kernelscope.annotation.ranges",
     "read": "kernelscope.parsers",
     "read_counters": "kernelscope.parsers.counter_formats",
     "sql": "kernelscope.report.sql",
+    "start_range": "kernelscope.annotation.ranges",
 }
-_MODULES = ("errors", "metrics")
+_MODULES = ("annotation", "errors", "metrics")
 
 __all__ = [
     "Analysis",
@@ -43,17 +51,24 @@ __all__ = [
     "Trace",
     "__version__",
     "analyze",
+    "annotate",
+    "annotation",
     "errors",
+    "iterations",
+    "mark",
     "metrics",
+    "phase",
     "read",
     "read_counters",
     "sql",
+    "start_range",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+        # Kept, so that a training loop pays for this once.
+        return globals().setdefault(name, getattr(import_module(_LAZY[name]), name))
     if name in _MODULES:
         return import_module(f"kernelscope.{name}")
     raise AttributeError(f"module 'kernelscope' has no attribute {name!r}")

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
+from kernelscope.parsers.annotation_scheme import annotated_columns
 from kernelscope.parsers.convert import coded, floats, integers, labelled
 from kernelscope.parsers.nsys_events import interval, present
 from kernelscope.parsers.nsys_export import Export, messages
@@ -59,6 +60,7 @@ def ranges_table(export: Export) -> Table:
         ),
         "payload_float": floats(read.columns.get("doubleValue")),
         **message_payloads(export, read.rows),
+        **annotated_columns(domain, text, numbers.get("category")),
     }
     return Table.make(schema.RANGES, present(columns)).take(chosen)
 
