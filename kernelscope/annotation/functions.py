@@ -66,9 +66,10 @@ def _annotated(
     category: str | int | None,
     payload: float | None,
 ) -> Any:
-    if isinstance(function, type) or not callable(function) or not hasattr(function, "__name__"):
-        what = f"the class {function.__name__!r}" if isinstance(function, type) else repr(function)
-        raise TypeError(f"annotate stands right above a def, and {what} is none.")
+    if isinstance(function, type | staticmethod | classmethod) or not hasattr(
+        function, "__qualname__"
+    ):
+        raise TypeError(f"annotate stands right above a def, and {function!r} is none.")
     payload = nvtx_calls.number(payload)
     listening = nvtx_calls.domain(domain)
     if listening is None:

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,50 +31,50 @@ class Call:
     result: int
 
 
-def compiled(source: Path, folder: Path) -> Path:
+def compiled(source: Path, folder: Path, *options: str, name: str | None = None) -> Path:
     """Compile C to a shared library."""
-    if shutil.which("gcc") is None:
-        pytest.skip("gcc is not here: the NVTX tool of the tests cannot be compiled")
     if sys.platform != "linux":
-        pytest.skip("cannot be installed here: the NVTX tool of the tests is for Linux")
-    library = folder / f"lib{source.stem}.so"
+        pytest.skip("cannot be installed here: the libraries of these tests are for Linux")
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not here, and these tests compile C")
+    library = folder / (name or f"lib{source.stem}.so")
     subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", source, "-o", library, "-lpthread"],
+        ["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", *options]
+        + ["-o", str(library), str(source), "-lpthread"],
         check=True,
     )
     return library
 
 
-def recorded(
-    tool: Path, program: str, *, path: Sequence[Path] = (), disabled: bool = False
-) -> list[Call]:
-    """Run a program with the tool, and return all calls in their order.
+def run(
+    program: str, *, path: Sequence[Path] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a program that may import this project.
 
     Parameters
     ----------
-    tool : Path
-        The compiled ``recorder.c``.
     program : str
         Python.
     path : sequence of Path
         Folders that Python imports from first: another `nvtx`.
-    disabled : bool
-        Whether NVTX_DISABLE is set.
+    **environment
+        Added to the environment.
     """
-    output = tool.with_suffix(".calls")
-    output.unlink(missing_ok=True)
-    environment = {
-        **os.environ,
-        "NVTX_INJECTION64_PATH": str(tool),
-        "RECORDER_OUTPUT": str(output),
-        "PYTHONPATH": os.pathsep.join(map(str, (*path, ROOT))),
-        **({"NVTX_DISABLE": "1"} if disabled else {}),
-    }
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("NVTX_")}
+    variables["PYTHONPATH"] = os.pathsep.join(map(str, (*path, ROOT)))
     done = subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning", "-c", textwrap.dedent(program)],
-        env=environment, cwd=tool.parent, capture_output=True, text=True, check=False,
+        [sys.executable, "-c", textwrap.dedent(program)],
+        env=variables | environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    return done
+
+
+def recorded(tool: Path, program: str, **more: Any) -> list[Call]:
+    """Run a program with the compiled ``recorder.c``; return all calls in their order."""
+    output = tool.with_suffix(".calls")
+    output.unlink(missing_ok=True)
+    run(program, NVTX_INJECTION64_PATH=str(tool), RECORDER_OUTPUT=str(output), **more)
     return [_call(line) for line in output.read_text().splitlines()] if output.exists() else []
 
 
