@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,6 +50,7 @@ def called(
         print(what, file=open(os.environ["PROFILER_OUTPUT"], "a"))
 {program}
         """,
+        path=(),
         PROFILER_OUTPUT=str(output),
         **environment,
     )
@@ -87,39 +87,66 @@ def test_no_cuda_at_all(tmp_path: Path) -> None:
     assert "--nvtx-capture=capture@kernelscope" in warned
 
 
-@pytest.mark.parametrize(
-    ("program", "seen"),
-    [
-        ("    for n in ks.iterations(range(2), profile=range(1, 9)): say(n)", ["0", "start", "1", "stop"]),
-        ("    for n in ks.iterations(range(1), profile=range(0, 1)): say(n)", ["start", "0", "stop"]),
-        (
-            "    for n in ks.iterations(range(9), profile=range(0, 9)): break\n    say('after')",
-            ["start", "stop", "after"],
-        ),
-        (
-            "    loop = ks.iterations(range(2), profile=range(3, 4))\n"
-            "    for epoch in range(3):\n        for n in loop: say(n)",
-            ["0", "1", "0", "start", "1", "stop", "0", "1"],
-        ),
-        (
-            "    for epoch in range(2):\n"
-            "        for n in ks.iterations(range(2), profile=range(1, 2)): say(n)\n"
-            "    for n in ks.iterations(range(2), name='other', profile=range(0, 1)): say(n)",
-            ["0", "start", "1", "stop", "0", "1", "start", "0", "stop", "1"],
-        ),
-    ],
-    ids=["shorter loader", "one", "break", "epochs", "once a name"],
-)  # fmt: skip
+SHORT = {"cudaProfilerStart": "start", "cudaProfilerStop": "stop", "cudaDeviceSynchronize": ""}
+
+PROGRAMS = {
+    "a shorter loader": (
+        """
+    for n in ks.iterations(range(2), profile=range(1, 9)): say(n)
+        """,
+        "0 start 1 stop",
+    ),
+    "one iteration": (
+        """
+    for n in ks.iterations(range(1), profile=range(0, 1)): say(n)
+        """,
+        "start 0 stop",
+    ),
+    "a break": (
+        """
+    for n in ks.iterations(range(9), profile=range(0, 9)): break
+    say("after")
+        """,
+        "start stop after",
+    ),
+    "an exception": (
+        """
+    try:
+        for n in ks.iterations(range(9), profile=range(0, 9)): raise KeyError
+    except KeyError:
+        say("after")
+        """,
+        "start stop after",
+    ),
+    "epochs of one loop": (
+        """
+    loop = ks.iterations(range(2), profile=range(3, 4))
+    for epoch in range(3):
+        for n in loop: say(n)
+        """,
+        "0 1 0 start 1 stop 0 1",
+    ),
+    "once for each name": (
+        """
+    for epoch in range(2):
+        for n in ks.iterations(range(2), profile=range(1, 2)): say(n)
+    for n in ks.iterations(range(2), name="other", profile=range(0, 1)): say(n)
+        """,
+        "0 start 1 stop 0 1 start 0 stop 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("listening", [False, True], ids=["no tool", "tool"])
 def test_when_it_opens_and_closes(
-    tmp_path: Path, tool: Path, libraries: dict[str, Path], program: str, seen: list[str],
-    listening: bool,
-) -> None:  # fmt: skip
+    tmp_path: Path, tool: Path, libraries: dict[str, Path], *, program: str, listening: bool
+) -> None:
     nvtx = {"NVTX_INJECTION64_PATH": str(tool)} if listening else {}
-    found, _ = called(tmp_path, [libraries["runtime"]], program, **nvtx)
-    short = {"cudaProfilerStart": "start", "cudaProfilerStop": "stop", "cudaDeviceSynchronize": ""}
+    text, expected = PROGRAMS[program]
+    found, _ = called(tmp_path, [libraries["runtime"]], text, **nvtx)
 
-    assert [name for each in found if (name := short.get(each, each))] == seen
+    assert [name for each in found if (name := SHORT.get(each, each))] == expected.split()
 
 
 def test_the_nvtx_capture_range_holds_the_chosen_iterations(tool: Path) -> None:

@@ -75,7 +75,7 @@ def test_what_cannot_be_annotated() -> None:
     with pytest.raises(TypeError, match="Range'> is none"):
         ks.annotate(Range)
     with pytest.raises(TypeError, match="right above a def"):
-        ks.annotate(staticmethod(number))  # type: ignore[type-var]
+        ks.annotate(staticmethod(number))
 
 
 def test_the_package_imports_nothing_else_of_the_project() -> None:
