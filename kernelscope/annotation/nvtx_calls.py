@@ -1,14 +1,16 @@
 """The calls of the `nvtx` package that annotations make, in one shape for all its versions.
 
 nvtx 0.2.11 has module functions that take attributes and a domain's handle; from 0.2.12 on domains
-have methods, and a domain that no tool listens to is a stand-in. 0.2.11 cannot say whether a tool
-listens: its calls are made in any case. Some versions cache attributes for ever, one object for
-each payload; here they are made anew, so that a million iterations leave nothing behind.
+have methods, and a domain that no tool listens to is a stand-in. Some versions cache attributes for
+ever, one object for each payload; here they are made anew, so that a million iterations leave
+nothing behind.
 """
 
 from __future__ import annotations
 
+import ctypes
 import operator
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -105,8 +107,23 @@ def _opened(name: str) -> Domain | None:
     if not nvtx.enabled():  # NVTX_DISABLE is set
         return None
     found = nvtx.get_domain(name or None)
-    # The stand-in for a domain that nobody listens to has no handle.
-    return Domain(name, found, import_module("nvtx._lib")) if hasattr(found, "handle") else None
+    if not hasattr(found, "handle"):  # the stand-in for a domain that nobody listens to
+        return None
+    if not hasattr(found, "push_range") and _is_null(nvtx.get_domain(DOMAIN).handle):
+        return None
+    return Domain(name, found, import_module("nvtx._lib"))
+
+
+def _is_null(handle: Any) -> bool:
+    """Whether the handle of a domain is a null pointer: what NVTX gives where no tool listens.
+
+    nvtx 0.2.11 has no way to ask. Its extension type holds a name and, last, the pointer; of any
+    other layout nothing is assumed, and the calls are made.
+    """
+    pointer, size = ctypes.sizeof(ctypes.c_void_p), type(handle).__basicsize__
+    if sys.implementation.name != "cpython" or size != object.__basicsize__ + 2 * pointer:
+        return False
+    return ctypes.c_void_p.from_address(id(handle) + size - pointer).value is None
 
 
 def number(payload: Any) -> Payload | None:

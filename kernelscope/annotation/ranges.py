@@ -46,6 +46,8 @@ class Range:
 
 OFF = Range()
 
+_MODULES = sys.modules
+
 _NOT_OPENED = "was closed on a thread or in a task that did not open it"
 
 _Started = tuple["PushedRange", Any, "_Started | None"]
@@ -75,7 +77,7 @@ class PushedRange(Range):
 
     def __enter__(self) -> Self:
         """Open the range."""
-        if _in_task():
+        if "asyncio" in _MODULES and _in_task():
             _STARTED.set((self, self.domain.start(self.attributes), _STARTED.get()))
             return self
         domain = self.domain
@@ -91,7 +93,7 @@ class PushedRange(Range):
     ) -> None:
         """Close the range, whatever happened inside."""
         domain = self.domain
-        if _in_task():
+        if "asyncio" in _MODULES and _in_task():
             if not self._ended() and not self._popped():
                 _report(self, _NOT_OPENED)
             return
@@ -134,8 +136,8 @@ class PushedRange(Range):
 
 def _in_task() -> bool:
     """Whether an event loop of asyncio runs on this thread; asyncio is not imported for that."""
-    asyncio = sys.modules.get("asyncio.events")
-    return asyncio is not None and asyncio._get_running_loop() is not None
+    events = _MODULES.get("asyncio.events")
+    return events is not None and events._get_running_loop() is not None
 
 
 def _taken_out(started: _Started | None, wanted: PushedRange) -> tuple[Any, _Started | None] | None:

@@ -108,6 +108,20 @@ def test_every_version_makes_the_same_calls(tool: Path, package: list[Path]) -> 
 
 
 @versions
+def test_no_version_does_anything_where_no_tool_listens(package: list[Path]) -> None:
+    run(
+        """
+        import kernelscope as ks
+        from kernelscope.annotation.ranges import OFF
+        loader = iter("ab")
+        assert ks.phase("a") is ks.phase("b", domain="mine") is ks.phase("c", domain="") is OFF
+        assert iter(ks.iterations(loader)) is loader
+        """,
+        path=package,
+    )
+
+
+@versions
 def test_a_million_iterations_leave_nothing_behind(tool: Path, package: list[Path]) -> None:
     run(MANY, path=package, NVTX_INJECTION64_PATH=str(tool), RECORDER_OUTPUT="")
 
