@@ -37,7 +37,7 @@ def measured(loops: int, rounds: int, packages: Path | None) -> dict[str, Any]:
         return series | {"with": {"absent": "gcc is not here"}}
     with tempfile.TemporaryDirectory(prefix="kernelscope-benchmarks-") as folder:
         library = Path(folder) / "librecorder.so"
-        command = ["gcc", "-shared", "-fPIC", "-O2", "-o", library, TOOL, "-lpthread"]
+        command = ["gcc", "-shared", "-fPIC", "-O2", "-o", str(library), str(TOOL)]
         subprocess.run(command, check=True)
         tool = {"NVTX_INJECTION64_PATH": str(library)}
         return series | {"with": _child(loops, rounds, packages, tool)}

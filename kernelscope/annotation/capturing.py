@@ -79,7 +79,7 @@ def _started() -> Callable[[], None]:
         "--capture-range=cudaProfilerApi will be empty. Use --capture-range=nvtx "
         "--nvtx-capture=capture@kernelscope, or begin after the first CUDA call.",
         CaptureWarning,
-        stacklevel=4,
+        stacklevel=5,  # the loop over the iterations
     )
     return lambda: None
 

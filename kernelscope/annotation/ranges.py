@@ -131,7 +131,8 @@ class PushedRange(Range):
         for each in inner:  # they go on, as ranges of their own
             self.domain.push(each.attributes)
         if inner:
-            _report(self, f"was closed before {inner[-1].name!r} inside it, which is in two parts")
+            what = f"was closed before {inner[-1].name!r} inside it, which is in two parts"
+            _report(self, what, stacklevel=5)
 
 
 def _in_task() -> bool:
@@ -157,7 +158,8 @@ def _taken_out(started: _Started | None, wanted: PushedRange) -> tuple[Any, _Sta
 _REPORTED: set[tuple[str, str]] = set()
 
 
-def _report(which: PushedRange, what: str) -> None:
+def _report(which: PushedRange, what: str, stacklevel: int = 3) -> None:
+    """Mark it, and warn of it once a name; the warning points at the end of the ``with`` block."""
     domain = which.domain
     domain.mark(domain.attributes(f"nesting: {which.name!r} {what}"))
     if (domain.name, which.name) not in _REPORTED:
@@ -165,7 +167,7 @@ def _report(which: PushedRange, what: str) -> None:
         warnings.warn(
             f"The range {which.name!r} {what}. Use kernelscope.start_range where ranges overlap.",
             NestingWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
 
 

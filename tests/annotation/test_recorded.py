@@ -404,6 +404,7 @@ def test_ranges_closed_out_of_order_are_put_right_and_reported(tool: Path) -> No
         (one,) = caught
         assert one.category is ks.annotation.NestingWarning, one
         assert "'outer' was closed before 'inner'" in str(one.message), one
+        assert one.filename == "<string>", one
         """,
     )
     text = "nesting: 'outer' was closed before 'inner' inside it, which is in two parts"
