@@ -130,8 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "series": series,
         "targets": verdicts(series),
     }
-    name = f"{results['date'][:10]}-{machine.short_cpu(described['cpu'])}-annotations.json"
-    path = options.output or ROOT / "benchmarks" / "results" / name
+    name = f"{results['date'][:10]}-{machine.short_cpu(described['cpu'])}.json"
+    path = options.output or ROOT / "benchmarks" / "results" / "annotations" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"written: {path}", file=sys.stderr)
     print(text(results))

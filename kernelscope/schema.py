@@ -284,8 +284,8 @@ RANGES = TableSchema(
         Column("closed", "bool", "flag", "false where the trace ended before the range did"),
         text(
             "role",
-            "what a range of kernelscope's own annotations is: iteration, data loading, phase, "
-            "function or capture; missing in other domains",
+            "what a range of kernelscope's own annotations is: iteration, data loading, phase or "
+            "function; missing in other domains",
             optional=True,
         ),
         text(

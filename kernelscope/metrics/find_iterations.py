@@ -35,7 +35,7 @@ TYPICAL_SHARE = 0.5
 """Of tied families side by side, those that typically span less than this share of the longest
 give way: validation steps between training steps are as regular, but fill little of the run."""
 
-NEVER_ITERATIONS = frozenset({"data loading", "capture"})
+NEVER_ITERATIONS = frozenset({"data loading"})
 """Roles of annotated ranges: waiting for a batch recurs as evenly as the iterations do."""
 
 
@@ -99,7 +99,7 @@ def find(trace: Trace, launches: LaunchTimes | None = None) -> Found | None:
     the outer: steps, not epochs, and not layers, however many were captured.
 
     Ranges that kernelscope's own annotations call iterations come before all others, and those
-    that they call something else than a phase or a function are never candidates.
+    that they call data loading are never candidates.
     """
     if not len(trace.ranges):
         return None

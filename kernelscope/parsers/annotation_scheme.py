@@ -17,9 +17,10 @@ import numpy.typing as npt
 from kernelscope.trace import Array, Categorical, ColumnData, distinct, missing_value
 
 DOMAIN = "kernelscope"
+CAPTURE = "capture"
 
 ROLES: Mapping[int, str] = {
-    1: "iteration", 2: "data loading", 3: "phase", 4: "function", 5: "capture",
+    1: "iteration", 2: "data loading", 3: "phase", 4: "function", 5: CAPTURE,
 }  # fmt: skip
 """Categories of the domain; any other is the program's own."""
 
@@ -80,6 +81,18 @@ def annotated_columns(
         "flops_model": numbers("flops"),
         "batch_size": numbers("batch"),
     }
+
+
+def of_the_program(said: Mapping[str, ColumnData]) -> npt.NDArray[np.bool_] | None:
+    """Return which events are not the capture's own range, shape (n,); None where all are not.
+
+    That range says when a profiler shall record, not what the program does: it would lie around
+    everything that was recorded.
+    """
+    role = said.get("role")
+    if not isinstance(role, Categorical) or CAPTURE not in role.categories:
+        return None
+    return np.asarray(role.codes != role.categories.index(CAPTURE))
 
 
 def _parsed(message: str) -> tuple[str, dict[str, str]]:

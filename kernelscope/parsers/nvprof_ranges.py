@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from kernelscope import schema
 from kernelscope.parsers import nvprof_names as names
-from kernelscope.parsers.annotation_scheme import annotated_columns
+from kernelscope.parsers.annotation_scheme import annotated_columns, of_the_program
 from kernelscope.parsers.convert import integers
 from kernelscope.parsers.nsys_events import present
 from kernelscope.parsers.nvprof_database import Database
@@ -89,10 +89,11 @@ def ranges_table(database: Database, last_ns: int) -> tuple[Table, int]:
     columns |= present({"process_id": process, "thread_id": thread})
     columns |= _payloads(database, ids[rows])
     numbered = columns.get("category")
-    columns |= annotated_columns(
+    said = annotated_columns(
         texts["domain"], texts["name"], None if isinstance(numbered, Categorical) else numbered
     )
-    return Table.make(schema.RANGES, columns), pairs.orphans
+    table, program = Table.make(schema.RANGES, columns | said), of_the_program(said)
+    return table if program is None else table.take(program), pairs.orphans
 
 
 def paired(flags: Array, time: Array, ids: Array) -> Pairs:
