@@ -60,11 +60,11 @@ class Iterations(Generic[Batch]):
             while True:
                 capture.at(self._number)
                 try:
-                    batch = next(source)
+                    held = [next(source)]
                 except StopIteration:
                     return
-                yield batch
                 self._number += 1
+                yield held.pop()  # a batch may be large: nothing here keeps it alive
         finally:
             capture.close()
 
@@ -80,14 +80,14 @@ class Iterations(Generic[Batch]):
                 wait.attributes.payload = number
                 with wait:
                     try:
-                        batch = next(source)
+                        held = [next(source)]
                     except StopIteration:
                         return
-                step = steps.of(batch)
+                self._number = number + 1
+                step = steps.of(held[0])
                 step.attributes.payload = number
                 with step:
-                    yield batch
-                self._number = number + 1
+                    yield held.pop()  # a batch may be large: nothing here keeps it alive
         finally:
             capture.close()
 

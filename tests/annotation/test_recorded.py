@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from tests.annotation.recorder import Call, events, recorded
+from tests.annotation.recorder import Call, events, recorded, run
 
 POP = ("pop", "", None)
 ROLES = [(1, "iteration"), (2, "data loading"), (3, "phase"), (4, "function"), (5, "capture")]
@@ -63,6 +63,43 @@ def test_numbers_go_on_over_epochs_and_from_a_checkpoint(tool: Path) -> None:
     )
     numbers = [c.payload for c in calls if c.call == "push" and c.message == "train"]
     assert numbers == [100, 101, 102, 103]
+
+
+def test_a_broken_off_iteration_keeps_its_number(tool: Path) -> None:
+    calls = recorded(
+        tool,
+        """
+        import kernelscope as ks
+        loop = ks.iterations("abc")
+        for batch in loop:
+            break
+        list(loop)
+        """,
+    )
+    assert [c.payload for c in calls if c.call == "push" and c.category == 1] == [0, 1, 2, 3]
+
+
+def test_no_batch_is_kept_alive(tool: Path) -> None:
+    program = """
+        import warnings, weakref
+        import kernelscope as ks
+        warnings.simplefilter("ignore", ks.annotation.CaptureWarning)
+
+        class Batch:
+            def __len__(self):
+                return 3
+
+        seen = None
+        for batch in ks.iterations(
+            (Batch() for _ in range(3)), batch_size=len, profile=range(1, 2)
+        ):
+            assert seen is None or seen() is None
+            seen = weakref.ref(batch)
+            del batch
+            assert seen() is None
+        """
+    recorded(tool, program)
+    run(program)
 
 
 def test_sizes_of_batches(tool: Path) -> None:
