@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 from kernelscope._version import __version__
 
 if TYPE_CHECKING:
-    from kernelscope import errors, metrics
+    from kernelscope import annotation, errors, metrics
+    from kernelscope.annotation.functions import annotate
+    from kernelscope.annotation.loop import iterations
+    from kernelscope.annotation.ranges import mark, phase, start_range
     from kernelscope.device import Device, Peak, devices, find_device
     from kernelscope.metrics.analysis import Analysis, analyze
     from kernelscope.parsers import read
@@ -33,13 +36,18 @@ _LAZY = {
     "Device": "kernelscope.device",
     "Peak": "kernelscope.device",
     "analyze": "kernelscope.metrics.analysis",
+    "annotate": "kernelscope.annotation.functions",
     "devices": "kernelscope.device",
     "find_device": "kernelscope.device",
+    "iterations": "kernelscope.annotation.loop",
+    "mark": "kernelscope.annotation.ranges",
+    "phase": "kernelscope.annotation.ranges",
     "read": "kernelscope.parsers",
     "read_counters": "kernelscope.parsers.counter_formats",
     "sql": "kernelscope.report.sql",
+    "start_range": "kernelscope.annotation.ranges",
 }
-_MODULES = ("errors", "metrics")
+_MODULES = ("annotation", "errors", "metrics")
 
 __all__ = [
     "Analysis",
@@ -50,19 +58,26 @@ __all__ = [
     "Trace",
     "__version__",
     "analyze",
+    "annotate",
+    "annotation",
     "devices",
     "errors",
     "find_device",
+    "iterations",
+    "mark",
     "metrics",
+    "phase",
     "read",
     "read_counters",
     "sql",
+    "start_range",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+        # Kept, so that a training loop pays for this once.
+        return globals().setdefault(name, getattr(import_module(_LAZY[name]), name))
     if name in _MODULES:
         return import_module(f"kernelscope.{name}")
     raise AttributeError(f"module 'kernelscope' has no attribute {name!r}")

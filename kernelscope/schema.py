@@ -282,6 +282,21 @@ RANGES = TableSchema(
             optional=True,
         ),
         Column("closed", "bool", "flag", "false where the trace ended before the range did"),
+        text(
+            "role",
+            "what a range of kernelscope's own annotations is: iteration, data loading, phase or "
+            "function; missing in other domains",
+            optional=True,
+        ),
+        text(
+            "module_path",
+            "where it stands in the model or the program, as such an annotation says",
+            optional=True,
+        ),
+        text("input_shapes", "shapes of the inputs, as it says: [64,3,32,32] [64]", optional=True),
+        text("input_dtypes", "their dtypes, in the same order: float32 int64", optional=True),
+        integer("flops_model", "FLOP", "FLOPs that the model counts for the range", optional=True),
+        integer("batch_size", "count", "samples of the iteration, as it says", optional=True),
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -21,7 +21,7 @@ from kernelscope.metrics.range_names import (
     occurring,
     users_names,
 )
-from kernelscope.trace import Trace, median
+from kernelscope.trace import Table, Trace, median
 
 MIN_SCORE = 0.3
 """A family that scores less is not taken for the iterations."""
@@ -34,6 +34,9 @@ NESTED_SHARE = 0.9
 TYPICAL_SHARE = 0.5
 """Of tied families side by side, those that typically span less than this share of the longest
 give way: validation steps between training steps are as regular, but fill little of the run."""
+
+NEVER_ITERATIONS = frozenset({"data loading"})
+"""Roles of annotated ranges: waiting for a batch recurs as evenly as the iterations do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +97,33 @@ def find(trace: Trace, launches: LaunchTimes | None = None) -> Found | None:
     the outermost wins. Where one family repeats in every instance of another, the one whose
     name says so wins (step, iter, iteration, batch; a microbatch gives way to a batch), else
     the outer: steps, not epochs, and not layers, however many were captured.
+
+    Ranges that kernelscope's own annotations call iterations come before all others, and those
+    that they call data loading are never candidates.
     """
     if not len(trace.ranges):
         return None
     names = users_names(trace.ranges)
     launches = launches or launch_times(trace)
-    found = candidates(trace, launches, names, least=MIN_INSTANCES, least_score=MIN_SCORE)
-    return _result(found, _Twins(trace, launches, names, MIN_INSTANCES)) if found else None
+    for chosen in _by_role(trace.ranges, names):
+        found = candidates(trace, launches, chosen, least=MIN_INSTANCES, least_score=MIN_SCORE)
+        if found:
+            return _result(found, _Twins(trace, launches, chosen, MIN_INSTANCES))
+    return None
+
+
+def _by_role(ranges: Table, names: FoldedNames) -> Iterator[FoldedNames]:
+    """Yield the ranges that are annotated as iterations, if any are, then all that may be some."""
+    roles = ranges.categories("role")
+    if "iteration" in roles:
+        said = ranges["role"] == roles.index("iteration")
+        yield FoldedNames(np.where(said, names.codes, np.int32(-1)), names.folded)
+    never = [code for code, role in enumerate(roles) if role in NEVER_ITERATIONS]
+    if not never:
+        yield names
+        return
+    other = np.isin(ranges["role"], never)
+    yield FoldedNames(np.where(other, np.int32(-1), names.codes), names.folded)
 
 
 def named(trace: Trace, pattern: str, launches: LaunchTimes | None = None) -> Found:

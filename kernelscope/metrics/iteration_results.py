@@ -16,7 +16,13 @@ ITERATIONS = TableSchema(
     "How long does each training iteration take, and what does the GPU do in it?",
     (
         integer("index", "id", "the iteration's number in the trace, from 0"),
-        Column("label", "category", "text", "the range's own name", optional=True),
+        Column(
+            "label",
+            "category",
+            "text",
+            "the range's own name; with its number where kernelscope.iterations opened it",
+            optional=True,
+        ),
         integer("start_ns", "ns", "when it began"),
         integer(
             "period_ns",

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope import units
+from kernelscope.metrics.annotated_iterations import batch_size as said_batch_size
+from kernelscope.metrics.annotated_iterations import labels
 from kernelscope.metrics.device_time import DeviceTime
 from kernelscope.metrics.intervals import (
     Pieces,
@@ -85,8 +87,9 @@ def iterations(  # noqa: PLR0913 - what the command line offers
         unit; −1 for none. Without it, they belong to the iteration of their process in whose
         period their launch call starts.
     batch_size, ranks : int, optional
-        Samples per iteration and rank, and number of ranks (1), for the throughput. There is
-        none of a repeating unit of the kernel sequence, which may be a part of an iteration.
+        Samples per iteration and rank, by default what the ranges say (``ks.iterations``), and
+        number of ranks (1), for the throughput. There is none of a repeating unit of the kernel
+        sequence, which may be a part of an iteration.
     cross_check : bool
         Whether to compare the markers with the kernel sequence.
     marked : Marked, optional
@@ -127,8 +130,8 @@ def iterations(  # noqa: PLR0913 - what the command line offers
     rows = _rows(trace, marked, family, launches, columns).take(kept)
     check = _sequence_check(trace, family, launches) if cross_check and marked.from_ranges else None
     # Samples per *unit* of the kernel sequence are not known: it may be a layer.
-    known = batch_size is not None and marked.from_ranges
-    rate = (batch_size or 0) * (ranks or 1) if known else None
+    samples = batch_size or said_batch_size(trace, family.rows) if marked.from_ranges else None
+    rate = None if samples is None else samples * (ranks or 1)
     return Iterations(_summary(marked, kept, rate, check), rows, marked)
 
 
@@ -164,11 +167,9 @@ def _rows(
         "state": Categorical(marked.state, STATES),
     }
     if marked.from_ranges:
-        names = trace.ranges.categories("name")
-        texts = [names[code] for code in trace.ranges["name"][family.rows].tolist()]
         span = family.range_ends - family.starts
         columns |= {
-            "label": Categorical.of(texts),
+            "label": Categorical.of(labels(trace, family.rows)),
             "range_ns": span,
             "outside_ns": period - span,
         }

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelscope import schema
 from kernelscope.parsers import nsys_names as names
+from kernelscope.parsers.annotation_scheme import annotated_columns, of_the_program
 from kernelscope.parsers.convert import coded, floats, integers, labelled
 from kernelscope.parsers.nsys_events import interval, present
 from kernelscope.parsers.nsys_export import Export, messages
@@ -24,7 +25,7 @@ from kernelscope.trace import (
 
 
 def ranges_table(export: Export) -> Table:
-    """Return the NVTX ranges; marks, categories and domain rows are none."""
+    """Return the NVTX ranges; marks, categories, domain rows and the capture's own are none."""
     wanted = (
         "start", "end", "eventType", "category", "text", "textId", "globalTid", "endGlobalTid",
         "domainId", "uint64Value", "int64Value", "uint32Value", "int32Value", "doubleValue",
@@ -43,6 +44,9 @@ def ranges_table(export: Export) -> Table:
     _, end_thread = export.process_and_thread(numbers.get("endGlobalTid"))
     domain = _domains(process, numbers.get("domainId"), event_type, text)
     end, closed = _closed(export, numbers, read.rows)
+    said = annotated_columns(domain, text, numbers.get("category"))
+    if (program := of_the_program(said)) is not None:
+        chosen &= program
     columns: dict[str, ColumnData | None] = {
         **interval(numbers, read.rows),
         "end_ns": end,
@@ -59,6 +63,7 @@ def ranges_table(export: Export) -> Table:
         ),
         "payload_float": floats(read.columns.get("doubleValue")),
         **message_payloads(export, read.rows),
+        **said,
     }
     return Table.make(schema.RANGES, present(columns)).take(chosen)
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from kernelscope import schema
 from kernelscope.parsers import nvprof_names as names
+from kernelscope.parsers.annotation_scheme import annotated_columns, of_the_program
 from kernelscope.parsers.convert import integers
 from kernelscope.parsers.nsys_events import present
 from kernelscope.parsers.nvprof_database import Database
@@ -74,19 +75,25 @@ def ranges_table(database: Database, last_ns: int) -> tuple[Table, int]:
     of_process = np.zeros(len(rows), np.bool_)
     if kinds is not None:
         of_process = kinds[rows] == names.PROCESS_OBJECT
+    texts = {  # the default domain, and a range without text, are empty
+        name: database.texts(_of(numbers.get(name), rows), len(rows), default="")
+        for name in ("domain", "name")
+    }
     columns: dict[str, ColumnData] = {
         "start_ns": time[rows].astype(np.int64),
         "end_ns": np.where(closed, time[pairs.end], last).astype(np.int64),
         "closed": closed,
-        **{  # the default domain, and a range without text, are empty
-            name: database.texts(_of(numbers.get(name), rows), len(rows), default="")
-            for name in ("domain", "name")
-        },
+        **texts,
         "style": Categorical(of_process.astype(np.int32), ("push_pop", "start_end")),
     }
     columns |= present({"process_id": process, "thread_id": thread})
     columns |= _payloads(database, ids[rows])
-    return Table.make(schema.RANGES, columns), pairs.orphans
+    numbered = columns.get("category")
+    said = annotated_columns(
+        texts["domain"], texts["name"], None if isinstance(numbered, Categorical) else numbered
+    )
+    table, program = Table.make(schema.RANGES, columns | said), of_the_program(said)
+    return table if program is None else table.take(program), pairs.orphans
 
 
 def paired(flags: Array, time: Array, ids: Array) -> Pairs:

@@ -157,6 +157,24 @@ class TestMarkers:
         assert (unnamed["payload_int"], unnamed["payload_float"]) == (None, 2.5)
         assert signed["payload_int"] == -3
 
+    def test_what_kernelscopes_annotations_say(self, tmp_path: Path) -> None:
+        ours = {"domain": "kernelscope"}
+        trace = self.read(
+            tmp_path,
+            [marker(1000, 1, 2, "iteration {ks1 batch=64}", **ours), marker(1010, 1, 4, **ours),
+             marker(1020, 2, 2, "capture", **ours), marker(1030, 2, 4, **ours),
+             marker(1040, 3, 2, "iteration {ks1 batch=64}"), marker(1050, 3, 4)],
+            MARKER_DATA=[
+                {"id": 1, "payloadKind": 4, "payload": struct.pack("<q", 7), "category": 1},
+                {"id": 2, "payloadKind": 0, "payload": bytes(8), "category": 5},
+                {"id": 3, "payloadKind": 0, "payload": bytes(8), "category": 1},
+            ],
+        )  # fmt: skip
+        said, other = trace.ranges.records()
+        assert (said["name"], said["role"], said["batch_size"]) == ("iteration", "iteration", 64)
+        assert (said["category"], said["payload_int"]) == (1, 7)
+        assert (other["name"], other["role"]) == ("iteration {ks1 batch=64}", None)
+
     @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.sampled_from([1, 2, 4]))))
     def test_pairs_are_those_of_a_plain_walk(self, rows: list[tuple[int, int, int]]) -> None:
         ids, time, flags = (

@@ -232,8 +232,8 @@ ENTRIES: tuple[Explanation, ...] = (
         denominator="Σ period_ns after warm-up, outliers included, the last one left out",
         inputs=_RANGES,
         source=f"{TBD} (throughput)",
-        pitfalls="Needs --batch-size (and --ranks). From one rank's trace, times the ranks: that "
-        "all go in step is taken for granted.",
+        pitfalls="Needs --batch-size, where kernelscope.iterations did not say it (and --ranks). "
+        "From one rank's trace, times the ranks: that all go in step is taken for granted.",
         numbers=_throughput,
     ),
     Explanation(
