@@ -116,7 +116,7 @@ def command(  # noqa: PLR0913 - click passes an argument per option
       kernelscope analyze trace.sqlite --format csv --output tables/
     """  # noqa: D301 - click wants the control character
     request = Request(format_name, output, table, top, force)
-    target = checked(request, file)
+    target = checked(request, file, counted)
     if chosen["gpu"] is not None:
         from kernelscope.device import find_device  # noqa: PLC0415 - not for --help
 

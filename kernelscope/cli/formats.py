@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,8 +55,10 @@ class Request:
     force: bool = False
 
 
-def checked(request: Request, file: str) -> Path | None:
+def checked(request: Request, file: str, more: Sequence[str] = ()) -> Path | None:
     """Return where to write, None for standard output, or refuse before the work begins.
+
+    Neither the trace nor one of `more` files that are read with it is ever written to.
 
     Raises
     ------
@@ -74,6 +76,8 @@ def checked(request: Request, file: str) -> Path | None:
     )
     for path in _files(request, target):
         protect(path, file, force=request.force)
+        for source in more:
+            protect(path, source, force=request.force, what="read for this analysis")
     if request.format_name == "sqlite":
         _check_database(target, request.force)
     return target

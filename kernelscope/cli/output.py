@@ -56,11 +56,14 @@ def destination(
     return target
 
 
-def protect(target: Path, source: str | None, *, force: bool) -> None:
+def protect(
+    target: Path, source: str | None, *, force: bool, what: str = "the trace itself"
+) -> None:
     """Refuse a file that must not be overwritten.
 
-    The trace never is, and another SQLite database, which may be a trace or somebody's results,
-    only by `force`. Other files are replaced, as redirection in a shell does it.
+    What is read (`source`, called `what` in the message) never is, and another SQLite database,
+    which may be a trace or somebody's results, only by `force`. Other files are replaced, as
+    redirection in a shell does it.
 
     Raises
     ------
@@ -70,7 +73,7 @@ def protect(target: Path, source: str | None, *, force: bool) -> None:
     if not target.is_file():
         return
     if source is not None and os.path.exists(source) and target.samefile(source):
-        raise OutputError(f"--output: {target} is the trace itself.", "Choose another file.")
+        raise OutputError(f"--output: {target} is {what}.", "Choose another file.")
     if not force and _is_database(target):
         raise OutputError(
             f"--output: {target} is an SQLite database, perhaps a trace.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rich.text import Text
 
 from kernelscope import units
@@ -17,22 +19,25 @@ _SEVERITIES = {"error": ("✗ ", "red"), "warning": ("! ", "yellow"), "info": ("
 
 def trust(analysis: Analysis, page: Page) -> list[Text]:
     """Can this capture be trusted, and do the sums add up?"""
+    counted = len(analysis.tables["counter_coverage"]) > 0  # by another run, if not by this one
     return [
         *heading(page, "Health"),
         *_checks(analysis, page),
         *_health(analysis, page),
         *_cost(analysis, page),
-        *not_recorded(analysis.capture, page),
+        *not_recorded(analysis.capture, page, but={"counters"} if counted else ()),
     ]
 
 
-def not_recorded(capture: Capture, page: Page) -> list[Text]:
-    """Return what the capture does not hold, and what would record it.
+def not_recorded(capture: Capture, page: Page, but: Collection[str] = ()) -> list[Text]:
+    """Return what the capture does not hold, and what would record it, `but` some tables.
 
     What was traced and never occurred has no remedy, and needs none.
     """
     by_remedy: dict[str, list[str]] = {}
     for each in capture.not_recorded:
+        if each.table in but:
+            continue
         by_remedy.setdefault(each.how_to_record, []).append(table_in_words(each.table))
     lines: list[Text] = []
     for remedy, tables in by_remedy.items():

@@ -1,0 +1,155 @@
+"""``kernelscope analyze --counters``: another run's counts on a trace, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kernelscope import parsers
+from kernelscope.metrics.counter_findings import HOW_TO_COUNT
+from tests import build
+from tests.cli.conftest import Run
+from tests.corpus import CORPUS, needs_corpus
+from tests.parsers.counter_texts import about, quoted, raw, written
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+SHAPE = {"grid_x": 4, "grid_y": 2, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
+FLOPS = [
+    (f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum", "inst")
+    for op in ("fadd", "fmul", "ffma")
+]
+BYTES = [("dram__bytes_read.sum", "Kbyte"), ("dram__bytes_write.sum", "byte")]
+
+
+@pytest.fixture
+def trace_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A path that the (replaced) reader reads as two executions of a GEMM, and another kernel."""
+    path = tmp_path / "trace.sqlite"
+    path.write_bytes(b"a trace")
+    kernels = build.kernels((0, 100, "gemm"), (200, 300, "gemm"), (400, 500, "relu"), **SHAPE)
+    made = build.trace(kernels=kernels, devices=build.devices({}))
+    monkeypatch.setattr(
+        parsers, "read", lambda file: replace(made, capture=replace(made.capture, file=str(file)))
+    )
+    return path
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_flops_and_bytes_of_another_run(run: Run, trace_file: Path, tmp_path: Path) -> None:
+    counted = written(tmp_path, raw([*FLOPS, *BYTES], [(10, 20, 100, 1, 24)]))
+    outcome = run("analyze", trace_file, "--counters", counted)
+
+    assert outcome.code == 0
+    assert "Counted work" in outcome.out
+    assert "460 FLOP" in outcome.out  # 2 · (10 + 20 + 2 · 100)
+    assert "2.300 GFLOP/s" in outcome.out  # in 200 ns of this trace
+    assert "Counters cover 66.7 % of the kernels' time" in one_line(outcome.out)
+
+    found = json.loads(run("analyze", trace_file, "--counters", counted, "--format", "json").out)
+    gemm, relu = found["kernels"]
+    assert gemm["work_source"] == "counters"
+    assert gemm["flops_executed"] == {"fp32": {"value": 460, "low": 460, "high": 460}}
+    assert gemm["bytes"]["dram"]["value"] == 2 * 1024
+    assert relu["work_source"] is None
+    assert {row["status"] for row in found["counter_coverage"]} == {"matched", "only_in_trace"}
+
+
+def test_replays_are_taken_together(run: Run, trace_file: Path, tmp_path: Path) -> None:
+    flops = written(tmp_path, raw(FLOPS, [(10, 20, 100)]), "flops.csv")
+    dram = written(tmp_path, raw(BYTES, [(1, 24)]), "dram.csv")
+    options = ("--counters", flops, "--counters", dram, "--format", "csv", "--table", "work")
+    rows = run("analyze", trace_file, *options).out.splitlines()
+    assert [row.split(",")[1] for row in rows[1:]] == [
+        "fp32_flops", "dram_bytes", "dram_read_bytes", "dram_write_bytes",
+    ]  # fmt: skip
+
+
+def test_where_a_text_names_no_counts(run: Run, trace_file: Path, tmp_path: Path) -> None:
+    counted = written(tmp_path, raw([("sm__throughput.avg.pct_of_peak", "%")], [(50,)]))
+    outcome = run("analyze", trace_file, "--counters", counted)
+    assert outcome.code == 2
+    assert "no FLOPs, bytes or instructions follow" in outcome.err
+    assert "ncu --csv --page raw --metrics" in outcome.err
+
+
+def test_counts_of_another_program_are_refused(run: Run, trace_file: Path, tmp_path: Path) -> None:
+    header, units_, *rows = raw(FLOPS, [(1, 2, 3)]).splitlines()
+    rows = [quoted([*about(0, "conv"), 1, 2, 3])]
+    counted = written(tmp_path, "\n".join([header, units_, *rows]) + "\n")
+    outcome = run("analyze", trace_file, "--counters", counted)
+    assert outcome.code == 2
+    assert "None of the kernels that were counted (1) ran in this trace" in outcome.err
+    assert "Counted: conv. In the trace: gemm, relu." in outcome.err
+
+
+def test_counts_of_another_launch_shape_are_refused(
+    run: Run, trace_file: Path, tmp_path: Path
+) -> None:
+    text = raw(FLOPS, [(1, 2, 3)]).replace("(4, 2, 1)", "(8, 2, 1)")
+    outcome = run("analyze", trace_file, "--counters", written(tmp_path, text))
+    assert outcome.code == 2
+    assert "Was the batch size another?" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "There is no file"),
+        ("", "is empty"),
+        ("Hello\n", "a text without a table of ncu or nvprof"),
+    ],
+)
+def test_what_is_no_counters(
+    run: Run, trace_file: Path, tmp_path: Path, content: str | None, words: str
+) -> None:
+    path = tmp_path / "absent.csv" if content is None else written(tmp_path, content)
+    outcome = run("analyze", trace_file, "--counters", path)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert words in outcome.err
+
+
+def test_counters_are_never_written_over(run: Run, trace_file: Path, tmp_path: Path) -> None:
+    counted = written(tmp_path, raw(FLOPS, [(10, 20, 100)]))
+    before = counted.read_bytes()
+    outcome = run("analyze", trace_file, "--counters", counted, "--output", counted, "--force")
+    assert outcome.code == 2
+    assert "counters.csv is read for this analysis" in outcome.err
+    assert counted.read_bytes() == before
+
+
+def test_the_readme_counts_what_the_hint_does() -> None:
+    block = re.search(r"```sh\nop=(\S+)\nncu (.*?)python", README.read_text("utf-8"), re.DOTALL)
+    assert block is not None
+    op, command = block.groups()
+    told = command.replace("\\\n", "").replace("${op}", op).split("--metrics")[1].split()
+    asked = HOW_TO_COUNT.split("--metrics")[1].split()
+    assert told == asked[:1]
+
+
+@needs_corpus
+def test_a_timeline_and_its_metric_run(run: Run) -> None:
+    """Two real runs of one program on one GPU."""
+    assert CORPUS is not None
+    folder = CORPUS / "traces" / "nvprof"
+    outcome = run(
+        "analyze", folder / "TITANV_mxnet_ece408__timeline.nvprof", "--format", "json",
+        "--counters", folder / "TITANV_mxnet_ece408__forward1_analysis.nvprof",
+    )  # fmt: skip
+    found = json.loads(outcome.out)
+    matched = [row for row in found["counter_coverage"] if row["status"] == "matched"]
+    flops = [row for row in found["work"] if row["quantity"] == "fp32_flops"]
+    assert len(matched) == len(flops) == 1
+    total_ns = matched[0]["total_ns"]  # of the one launch shape that was counted
+    assert flops[0]["rate_per_s"] == pytest.approx(flops[0]["value"] / (total_ns / 1e9))
+    [kernel] = [row for row in found["kernels"] if row["name"] == flops[0]["name"]]
+    assert total_ns < kernel["total_ns"]
+    assert flops[0]["coverage"] == pytest.approx(total_ns / kernel["total_ns"])
+    assert kernel["flops_executed"]["fp32"]["value"] == flops[0]["value"]
