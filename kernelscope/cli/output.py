@@ -95,14 +95,28 @@ def _is_database(path: Path) -> bool:
 
 
 def emit(text: str, target: Path | None) -> None:
-    """Write `text` as UTF-8 to `target`, or to standard output where that is None."""
+    """Write `text` as UTF-8 to `target`, or to standard output where that is None.
+
+    Raises
+    ------
+    OutputError
+        If standard output fails, but for a pipe that its reader closed.
+    """
     # Data is UTF-8 whatever the terminal's encoding; the text report is ASCII where it must be.
     data = text.encode("utf-8", "surrogateescape")
     if target is not None:
         target.write_bytes(data)
         return
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise  # the reader had enough
+    except OSError as error:
+        raise OutputError(
+            f"Standard output took only a part of the result: {error.strerror or error}.",
+            "Make room there, or write elsewhere with --output.",
+        ) from error
 
 
 def width() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,18 @@ def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) 
     return [name for name in relations() if name.startswith(incomplete)]
 
 
-@click.command("sql")
+class _SqlCommand(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take a query that begins with a comment for a query: no option has a space there."""
+        return super().parse_args(
+            ctx, [f"\n{each}" if _COMMENT.match(each) else each for each in args]
+        )
+
+
+_COMMENT = re.compile(r"--\s")
+
+
+@click.command("sql", cls=_SqlCommand)
 @click.argument("file", metavar="[FILE]", type=click.Path(), required=False)
 @click.argument("query", metavar="[QUERY]", required=False)
 @click.option(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -221,3 +223,15 @@ def test_errors_spell_names_out(run: Run, trace_file: Path, tmp_path: Path) -> N
 
     assert outcome.code == 2
     assert r"t\x1b[31m\xff.sqlite is the trace itself" in outcome.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full, which is always full")
+def test_a_full_disk_behind_standard_output_is_said() -> None:
+    command = [sys.executable, "-m", "kernelscope", "decode", "volta_sgemm_128x64_nn"]
+    with open("/dev/full", "wb") as full:
+        outcome = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert outcome.returncode == 2
+    assert "took only a part of the result" in outcome.stderr
+    assert "--output" in outcome.stderr

@@ -73,6 +73,11 @@ def test_a_query_is_answered(run: Run, trace_file: Path) -> None:
     assert outcome.err == ""
 
 
+def test_a_query_may_begin_with_a_comment(run: Run, trace_file: Path) -> None:
+    outcome = run("sql", trace_file, "-- how many\nSELECT count(*) FROM kernels", "--format", "csv")
+    assert outcome.out.splitlines()[1:] == ["2"]
+
+
 def test_a_query_comes_from_standard_input(
     run: Run, trace_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
