@@ -41,7 +41,7 @@ from kernelscope.metrics.launch_times import LaunchTimes, launch_times
 from kernelscope.metrics.overlap import HostAndDevices, host_and_devices, overlap
 from kernelscope.metrics.overlap_parts import overlap_by_iteration
 from kernelscope.metrics.queue_depth import queue_depth
-from kernelscope.metrics.range_paths import range_paths
+from kernelscope.metrics.range_paths import folded_paths, range_paths
 from kernelscope.metrics.ranges import measure as measure_ranges
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.savable import Seen, basis_of
@@ -131,7 +131,7 @@ def range_tables(
         nesting = attribution.enclosed.nesting
         paths = range_paths(trace.ranges, nesting)
         folded = len(paths) > MAX_RAW_PATHS
-        paths = range_paths(trace.ranges, nesting, folded=True) if folded else paths
+        paths = folded_paths(paths) if folded else paths
         common["measured"] = measure_ranges(trace, window, attribution=attribution)
     tables = {
         "ranges": ranges(trace, window, paths=paths, folded=folded, **common),

@@ -286,14 +286,36 @@ def least_between(
     -----
     A slice of w values is covered by two windows of the largest power of two that is at most w;
     the least of all windows of one width follows from those of half of it: O((n + m) log n).
+    Where the few slices that are left, wide ones, hold not much more than the values together,
+    each is looked through instead.
     """
     found = np.full(len(first), default, dtype=np.int64)
     length = last - first
-    longest = int(length.max(initial=0))
+    left = np.flatnonzero(length > 0)
     window, width = values, 1
-    while width <= longest:
-        these = np.flatnonzero((length >= width) & (length < 2 * width))
+    while len(left):
+        if int(length[left].sum()) + _PER_SLICE * len(left) <= _LOOKED_THROUGH * len(values):
+            found[left] = _least_of_each(values, first[left], last[left])
+            break
+        fits = length[left] < 2 * width
+        these, left = left[fits], left[~fits]
         found[these] = np.minimum(window[first[these]], window[last[these] - width])
         window = np.minimum(window[:-width], window[width:])
         width *= 2
     return found
+
+
+_LOOKED_THROUGH = 4
+"""Passes over all windows cost about as much as looking through the values so often."""
+
+_PER_SLICE = 32
+"""Beginning with a slice costs as much as looking through so many values."""
+
+
+def _least_of_each(
+    values: npt.NDArray[Any], first: npt.NDArray[Any], last: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Return the least of each slice, of which none is empty, by looking through them."""
+    bounds = np.column_stack((first, last)).ravel()
+    ended = np.append(values, values[-1:])  # a slice may end where the values do
+    return np.asarray(np.minimum.reduceat(ended, bounds)[::2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -123,16 +123,46 @@ def range_paths(ranges: Table, nest: Nesting, *, folded: bool = False) -> Paths:
     """
     name, names = range_names(ranges, folded=folded)
     style = range_styles(ranges, nest)
-    of_range = np.full(len(ranges), -1, dtype=np.int32)
-    stack, _ = grouped([ranges["process_id"], ranges["domain"], style])
+    columns = _Named(name, ranges["domain"], style, ranges["process_id"], nest.depth)
+    return _distinct_paths(columns, nest.parent, names)
+
+
+def folded_paths(paths: Paths) -> Paths:
+    """Return the paths that are left when digits in names are folded.
+
+    What ``range_paths(…, folded=True)`` returns of the same ranges, found from the distinct paths.
+    """
+    folded = Categorical.of([fold(text) for text in paths.names])
+    name = np.append(folded.codes, np.int32(-1))[paths.name]
+    columns = _Named(name, paths.domain, paths.style, paths.process, paths.depth)
+    found = _distinct_paths(columns, paths.parent, folded.categories)
+    return replace(found, of_range=found.of_range[paths.of_range])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Named:
+    """What has a path: ranges, or paths of which several become one; each of shape (n,)."""
+
+    name: Int32s
+    domain: Int32s
+    style: Int32s
+    process: npt.NDArray[Any]
+    depth: Int32s
+
+
+def _distinct_paths(these: _Named, parent_of: npt.NDArray[Any], names: tuple[str, ...]) -> Paths:
+    """Return the paths of what stands below `parent_of`, the row of each one's parent."""
+    depth = these.depth
+    of_row = np.full(len(depth), -1, dtype=np.int32)
+    stack, _ = grouped([these.process, these.domain, these.style])
     parents, firsts, known = [], [], 0
-    narrow = nest.depth.astype(np.uint16) if nest.depth.max(initial=0) < 1 << 16 else nest.depth
+    narrow = depth.astype(np.uint16) if depth.max(initial=0) < 1 << 16 else depth
     by_depth = np.argsort(narrow, kind="stable")  # 16 bits are sorted in linear time
-    bounds = np.cumsum(np.bincount(nest.depth, minlength=1))
+    bounds = np.cumsum(np.bincount(depth, minlength=1))
     for rows in np.split(by_depth, bounds[:-1]):
-        outer = of_range[nest.parent[rows]] if known else stack[rows]
-        codes, (parent, _) = grouped([outer, name[rows]])
-        of_range[rows] = known + codes
+        outer = of_row[parent_of[rows]] if known else stack[rows]
+        codes, (parent, _) = grouped([outer, these.name[rows]])
+        of_row[rows] = known + codes
         first = np.empty(len(parent), dtype=np.intp)
         first[codes[::-1]] = rows[::-1]  # of several, the last one stays
         parents.append(parent if known else np.full(len(parent), -1))
@@ -140,13 +170,13 @@ def range_paths(ranges: Table, nest: Nesting, *, folded: bool = False) -> Paths:
         known += len(parent)
     first = np.concatenate(firsts)
     return Paths(
-        of_range,
+        of_row,
         np.concatenate(parents).astype(np.int32),
-        name[first],
-        ranges["domain"][first],
-        style[first],
-        ranges["process_id"][first],
-        nest.depth[first],
+        these.name[first],
+        these.domain[first],
+        these.style[first],
+        these.process[first],
+        depth[first],
         names,
     )
 
