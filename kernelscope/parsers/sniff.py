@@ -150,8 +150,9 @@ def _refuse(path: Path, head: bytes) -> None:
     if suffix == ".ncu-rep" or head.startswith(b"NVR\x00"):
         raise NotATraceError(
             f"{path} is an Nsight Compute report, which holds counters and no timeline.",
-            "Give the Nsight Systems export of the run; kernelscope counters FILE shows what was "
-            "counted.",
+            "Give the Nsight Systems export of the run, and this beside it: "
+            f"kernelscope analyze TRACE --counters {path}. "
+            f"What was counted: kernelscope counters {path}",
         )
     if _is_kineto(head):
         raise NotATraceError(
@@ -171,8 +172,9 @@ def _refuse(path: Path, head: bytes) -> None:
     if b'"ID","Process ID"' in head or head.startswith(b'"Process ID","Process Name"'):
         raise NotATraceError(
             f"{path} is text that Nsight Compute printed, which holds counters and no timeline.",
-            "Give the Nsight Systems export of the run; kernelscope counters FILE shows what was "
-            "counted.",
+            "Give the Nsight Systems export of the run, and this beside it: "
+            f"kernelscope analyze TRACE --counters {path}. "
+            f"What was counted: kernelscope counters {path}",
         )
     if _is_text(head):
         raise NotATraceError(
