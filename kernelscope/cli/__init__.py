@@ -24,6 +24,7 @@ NAME = "kernelscope"
 COMPLETION_VARIABLE = "_KERNELSCOPE_COMPLETE"
 
 COMMANDS: dict[str, str] = {
+    "profile": "kernelscope.cli.profile",
     "analyze": "kernelscope.cli.analyze",
     "iterations": "kernelscope.cli.iterations",
     "ranges": "kernelscope.cli.ranges",
