@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelscope.annotation.scheme import DOMAIN
+from kernelscope.capture.tools import Version
 from kernelscope.errors import ToolError
 
 WHOLE, CUDA, NVTX = "whole", "cuda", "nvtx"
@@ -37,7 +38,10 @@ class Recording:
     gpu_metrics : bool
         Whether GPUs are sampled, which needs a permission.
     extra : tuple of str
-        Further options, as the user gave them.
+        Further options, as the user gave them. They replace ours of the same name, since nsys
+        takes an option once only.
+    scheduling : bool
+        Whether the scheduling of threads is recorded.
     """
 
     trace: str = "cuda,nvtx,osrt"
@@ -45,6 +49,25 @@ class Recording:
     graphs: str = "node"
     gpu_metrics: bool = False
     extra: tuple[str, ...] = ()
+    scheduling: bool = True
+
+
+def scheduling_hangs(nsys: Version | None, kernel: str) -> bool:
+    """Return whether this nsys is known not to end when it records scheduling.
+
+    Tried on Linux 6.18: nsys 2022.4.2 with ``--cpuctxsw=process-tree`` waits for ever behind the
+    end of the program; 2020.4.3 and 2023.4.4 do not, nor does any without. Which versions and
+    kernels between share that is not known, so only what was seen is avoided, from Linux 6 on.
+
+    Parameters
+    ----------
+    nsys : tuple of three int or None
+        Its version.
+    kernel : str
+        The release of the operating system, as ``platform.release()`` says it.
+    """
+    major = kernel.partition(".")[0]
+    return nsys == (2022, 4, 2) and major.isdigit() and int(major) >= 6
 
 
 def profile_command(
@@ -70,10 +93,11 @@ def profile_command(
     ToolError
         If this nsys cannot do what was asked for at all.
     """
-    command = [str(nsys), "profile", f"--trace={wanted.trace}"]
+    command = [f"--trace={wanted.trace}"]
     lacks: list[str] = []
     # Samples of the CPU cost overhead and serve no figure of ours; scheduling does (overlap).
-    for option in ("--sample=none", "--cpuctxsw=process-tree"):
+    threads = "process-tree" if wanted.scheduling else "none"
+    for option in ("--sample=none", f"--cpuctxsw={threads}"):
         if _name(option) in options:
             command.append(option)
         else:
@@ -88,7 +112,15 @@ def profile_command(
                 "Leave --gpu-metrics out, or use nsys 2021.2 or newer.",
             )
         command.append(f"{known[0]}=all")
-    return [*command, *wanted.extra, f"--output={output}", *program], lacks
+    theirs = {_name(option) for option in wanted.extra}
+    if "--output" in theirs:
+        raise ToolError(
+            "--nsys-option=--output: where the report goes is not nsys's to choose here.",
+            "Name the folder: kernelscope profile --output FOLDER",
+        )
+    ours = [option for option in command if _name(option) not in theirs]
+    made = [str(nsys), "profile", *ours, *wanted.extra, f"--output={output}"]
+    return [*made, *program], lacks
 
 
 _GPU_METRICS = ("--gpu-metrics-devices", "--gpu-metrics-device")

@@ -8,6 +8,7 @@ recorded.
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shlex
 import socket
@@ -29,6 +30,7 @@ from kernelscope.capture.nsys_command import (
     Recording,
     export_command,
     profile_command,
+    scheduling_hangs,
 )
 from kernelscope.capture.nvtx_versions import heard, nvtx_of, why_unheard
 from kernelscope.capture.running import free_bytes, run
@@ -132,11 +134,19 @@ def planned(folder: Path, program: Sequence[str], recording: Recording, *, count
         If a tool is missing, does not work, or cannot do what was asked for.
     """
     nsys = need_tool(NSYS)
+    notes: list[str] = []
+    if scheduling_hangs(nsys.version, platform.release()):
+        recording = replace(recording, scheduling=False)
+        notes.append(
+            f"{nsys} may not end on Linux {platform.release()} when it records the scheduling of "
+            "threads, so it does not: figures of host threads are missing. "
+            "--nsys-option=--cpuctxsw=process-tree insists."
+        )
     ncu = need_tool(NCU) if counting else None
     record, lacks = profile_command(
         nsys.path, options_of(nsys, "profile"), recording, folder / TRACE, program
     )
-    notes = [f"{nsys}: {each}." for each in lacks]
+    notes += [f"{nsys}: {each}." for each in lacks]
     nvtx = nvtx_of(program) if "nvtx" in recording.trace.split(",") else None
     if nvtx is not None and heard(nvtx, nsys) is False:
         notes.append(f"No annotation will be recorded: {why_unheard(nvtx, nsys)}")

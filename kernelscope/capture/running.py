@@ -108,6 +108,13 @@ def _waited(child: subprocess.Popen[bytes], stops: list[int]) -> int:
                 child.kill()
 
 
+def ended(running: subprocess.Popen[str]) -> None:
+    """Kill a command that leads a session of its own, with everything that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+
+
 def _ended(code: int) -> str:
     """Say how a command ended, where that was not well."""
     if code == 0:

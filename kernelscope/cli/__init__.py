@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "devices": "kernelscope.cli.devices",
     "sql": "kernelscope.cli.sql",
     "info": "kernelscope.cli.info",
+    "doctor": "kernelscope.cli.doctor",
     "demo": "kernelscope.cli.demo",
     "completion": "kernelscope.cli.completion",
 }

@@ -11,7 +11,13 @@ import pytest
 
 import kernelscope as ks
 from kernelscope.capture.ncu_command import METRICS, Counting, count_command, what_to_count
-from kernelscope.capture.nsys_command import CAPTURES, Recording, export_command, profile_command
+from kernelscope.capture.nsys_command import (
+    CAPTURES,
+    Recording,
+    export_command,
+    profile_command,
+    scheduling_hangs,
+)
 from kernelscope.capture.nvtx_versions import heard, package_version, why_unheard
 from kernelscope.capture.tools import (
     NSYS,
@@ -95,6 +101,26 @@ def test_gpu_metrics_by_either_name() -> None:
 def test_options_of_the_user_are_passed_on() -> None:
     command, _ = recorded("nsys 2022.4.2", extra=("--duration=5",))
     assert command.index("--duration=5") < command.index("--output=run/trace")
+
+
+def test_options_of_the_user_replace_ours() -> None:
+    """nsys 2022.4.2 says "usage" to an option that is given twice."""
+    extra = ("--sample=process-tree", "--trace=cuda", "--duration=5")
+    command, _ = recorded("nsys 2022.4.2", extra=extra)
+    names = [word.partition("=")[0] for word in command[2:-4]]
+
+    assert set(extra) <= set(command)
+    assert len(names) == len(set(names))
+    with pytest.raises(ToolError, match="where the report goes"):
+        recorded("nsys 2022.4.2", extra=("--output=elsewhere",))
+
+
+def test_scheduling_is_left_out_where_nsys_would_not_end() -> None:
+    assert scheduling_hangs((2022, 4, 2), "6.18.44")
+    assert not scheduling_hangs((2022, 4, 2), "5.15.0-91-generic")
+    assert not scheduling_hangs((2023, 4, 4), "6.18.44")
+    assert not scheduling_hangs(None, "")
+    assert "--cpuctxsw=none" in recorded("nsys 2022.4.2", scheduling=False)[0]
 
 
 def test_export() -> None:
