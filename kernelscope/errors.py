@@ -10,7 +10,8 @@
     ├── NotRecordedError      the trace is fine, but does not hold what was asked for
     ├── SelectionError        an option names something that the trace does not have
     ├── QueryError            an SQL query is wrong, tries to change something, or takes too long
-    └── OutputError           the result cannot be written where it was asked to go
+    ├── OutputError           the result cannot be written where it was asked to go
+    └── ToolError             a profiler is not there, does not work, or left nothing
 
 Libraries raise; only the command line prints and sets an exit code.
 """
@@ -70,6 +71,10 @@ class QueryError(KernelscopeError):
 
 class OutputError(KernelscopeError):
     """The result cannot be written where it was asked to go."""
+
+
+class ToolError(KernelscopeError):
+    """A profiler of the vendor is not installed, does not work, or left nothing behind."""
 
 
 _LONGEST_NAME = 80

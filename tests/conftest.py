@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-pytest_plugins = ["pytester", "tests.skips"]
+pytest_plugins = ["pytester", "tests.real_nsys", "tests.skips"]
 
 # A shared machine makes any deadline a coin toss; in CI a run must also be repeatable.
 hypothesis.settings.register_profile("here", deadline=None)

@@ -24,6 +24,7 @@ NAME = "kernelscope"
 COMPLETION_VARIABLE = "_KERNELSCOPE_COMPLETE"
 
 COMMANDS: dict[str, str] = {
+    "profile": "kernelscope.cli.profile",
     "analyze": "kernelscope.cli.analyze",
     "iterations": "kernelscope.cli.iterations",
     "ranges": "kernelscope.cli.ranges",
@@ -33,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "devices": "kernelscope.cli.devices",
     "sql": "kernelscope.cli.sql",
     "info": "kernelscope.cli.info",
+    "doctor": "kernelscope.cli.doctor",
     "demo": "kernelscope.cli.demo",
     "completion": "kernelscope.cli.completion",
 }

@@ -7,11 +7,10 @@ its dependencies would bring in a CUDA driver library. It hears `nvtx` up to 0.2
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,6 @@ from kernelscope.trace import Table
 from tests.annotation.recorder import ROOT, recorded
 
 pytestmark = pytest.mark.slow
-
-SOURCE = (
-    "deb [arch=amd64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] "
-    "http://deb.debian.org/debian bookworm main contrib non-free\n"
-)
-PACKAGES = ("nsight-systems", "nsight-systems-target", "libssh-4")
 
 PROGRAM = """
     import asyncio, threading, warnings
@@ -59,47 +52,6 @@ PROGRAM = """
     thread.join()
     ks.mark("end", payload=1)
 """
-
-
-@pytest.fixture(scope="module")
-def nsys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder that holds ``usr/lib`` of the unpacked packages."""
-    if sys.platform != "linux" or not all(map(shutil.which, ("apt-get", "dpkg"))):
-        pytest.skip("cannot be installed here: nsys 2022.4.2, as there is no apt-get")
-    folder = tmp_path_factory.mktemp("nsys")
-    for part in ("lists/partial", "cache/archives/partial", "root"):
-        (folder / part).mkdir(parents=True)
-    (folder / "sources.list").write_text(SOURCE, encoding="ascii")
-    options = [
-        f"-o=Dir::Etc::SourceList={folder}/sources.list", "-o=Dir::Etc::SourceParts=/dev/null",
-        f"-o=Dir::State::Lists={folder}/lists", f"-o=Dir::Cache={folder}/cache",
-        "-o=APT::Sandbox::User=", "-o=Acquire::Retries=1", "-q",
-    ]  # fmt: skip
-    for command in (["update"], ["download", *PACKAGES]):
-        done = subprocess.run(
-            ["apt-get", *options, *command], cwd=folder, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            pytest.skip(f"cannot be installed here: nsys 2022.4.2: {done.stderr[-300:]}")
-    for package in folder.glob("*.deb"):
-        subprocess.run(["dpkg", "-x", package, folder / "root"], check=True)
-        package.unlink()
-    yield folder / "root" / "usr" / "lib"
-    shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def audible(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A folder with the last `nvtx` that this nsys hears."""
-    folder = tmp_path_factory.mktemp("nvtx")
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--only-binary=:all:",
-         "--target", folder, "nvtx==0.2.11"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        pytest.skip(f"cannot be installed here: nvtx 0.2.11: {done.stderr[-300:]}")
-    return [folder]
 
 
 def captured(libraries: Path, tmp_path: Path, *options: str, path: Sequence[Path] = ()) -> Table:

@@ -8,7 +8,7 @@ from pathlib import Path
 from kernelscope.metrics.kernel_decoder import decode, decode_all
 from kernelscope.metrics.short_names import short_names
 from kernelscope.parsers.counter_formats import read_counters
-from tests.corpus import CORPUS, needs_corpus
+from tests.corpus import CORPUS, needs_corpus, needs_ncu_report
 from tests.metrics.corpus_names import digest, expected, labelled, row_of, times
 
 V100 = "nersc-dl-profiling/kernel_labels_v100.csv"
@@ -76,6 +76,7 @@ def test_pipes_are_those_that_nvprof_counted_flops_of_on_a_gtx_1060() -> None:
 
 
 @needs_corpus
+@needs_ncu_report
 def test_every_name_says_what_a_reader_said_of_it() -> None:
     """Where it fails after a change of tables: read the names, then renew the file."""
     known = expected()
