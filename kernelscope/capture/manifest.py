@@ -36,7 +36,7 @@ class Step:
     Attributes
     ----------
     name : str
-        ``record``, ``export``, ``count``, ``print``, ``analyze``.
+        ``record``, ``import``, ``export``, ``count``, ``print``, ``analyze``.
     command : tuple of str
         What was run; empty for what kernelscope does itself.
     status : str

@@ -36,7 +36,7 @@ METRICS: tuple[str, ...] = (
 SHARE = 0.90
 """Kernels that make up this share of the time of all that compute are counted."""
 
-MOST_NAMES, MOST_LAUNCHES = 40, 2_000
+MOST_NAMES, MOST_LAUNCHES = 400, 2_000
 
 REPORT = ".ncu-rep"
 

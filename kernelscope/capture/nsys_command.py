@@ -20,7 +20,10 @@ CAPTURE_RANGE = "capture"
 """Name of the NVTX range that opens a capture, in the domain of our annotations."""
 
 REPORTS = (".nsys-rep", ".qdrep")
-"""What the report is called, before and from 2021.4."""
+"""What the report is called, from 2021.4 on, and before."""
+
+UNFINISHED = ".qdstrm"
+"""What is left where nsys does not find the importer that makes the report."""
 
 
 @dataclass(frozen=True, slots=True)

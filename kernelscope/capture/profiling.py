@@ -26,6 +26,7 @@ from kernelscope.capture.ncu_command import (
 )
 from kernelscope.capture.nsys_command import (
     REPORTS,
+    UNFINISHED,
     WHOLE,
     Recording,
     export_command,
@@ -34,7 +35,7 @@ from kernelscope.capture.nsys_command import (
 )
 from kernelscope.capture.nvtx_versions import heard, nvtx_of, why_unheard
 from kernelscope.capture.running import free_bytes, run
-from kernelscope.capture.tools import NCU, NSYS, Tool, need_tool, options_of
+from kernelscope.capture.tools import NCU, NSYS, Tool, importer_of, need_tool, options_of
 from kernelscope.errors import OutputError, ToolError
 
 TRACE, COUNTERS = "trace", "counters"
@@ -195,6 +196,10 @@ def prepared(plan: Plan) -> Manifest:
 def recorded(plan: Plan, so_far: Manifest, say: Say) -> Manifest:
     """Record the program, and export what was recorded."""
     so_far = _done(so_far, "record", plan.record, say)
+    raw = records.files(plan.folder, (UNFINISHED,))
+    importer = importer_of(plan.nsys.path) if raw else None
+    if importer is not None and not records.files(plan.folder, REPORTS):
+        so_far = _done(so_far, "import", [str(importer), "-i", str(raw[0])], say)
     found = records.files(plan.folder, REPORTS)
     if not found:
         return so_far
@@ -228,6 +233,13 @@ def _done(
     return found
 
 
+def noted(so_far: Manifest, step: Step, say: Say) -> Manifest:
+    """Write down a step that kernelscope took itself."""
+    found = replace(so_far, steps=(*so_far.steps, step))
+    _noted(found, say)
+    return found
+
+
 def _noted(found: Manifest, say: Say) -> None:
     trouble = records.write(found)
     if trouble:  # a full disk must not end what still runs
@@ -242,7 +254,7 @@ def how_to_go_on(plan: Plan, so_far: Manifest) -> str:
     if reports:
         command = shlex.join(plan.export(reports[0]))
         return f"The report is there. Export it where there is room: {command}"
-    unfinished = sorted(plan.folder.glob("*.qdstrm"))
+    unfinished = records.files(plan.folder, (UNFINISHED,))
     if unfinished:
         return (
             f"{unfinished[0]} holds what was recorded, and was not made into a report: open it in "
@@ -278,7 +290,7 @@ def need_trace(plan: Plan, so_far: Manifest) -> Path:
     """
     if plan.database.exists() and plan.database.stat().st_size:
         return plan.database
-    step = so_far.steps[-1]
+    step = next(step for step in so_far.steps[::-1] if step.name != "import")
     why = f" ({step.note})" if step.note else ""
     what = "recorded nothing" if step.name == "record" else "could not be exported"
     raise ToolError(

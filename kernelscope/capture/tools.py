@@ -134,6 +134,18 @@ def _path(name: str, environ: Mapping[str, str]) -> Path | None:
     return max(usable, key=lambda path: parsed_version(str(path)) or (0, 0, 0), default=None)
 
 
+def importer_of(nsys: Path) -> Path | None:
+    """Find what makes a report of a ``.qdstrm`` file, beside an nsys; None where there is none.
+
+    Debian's nsys lies in another folder than its importer, does not find it, and leaves the
+    recording as it came in (seen with 2022.4.2).
+    """
+    folders = nsys.resolve().parents[1:4]
+    patterns = ("host-linux-*/QdstrmImporter", "nsight-systems/host-linux-*/QdstrmImporter")
+    found = (path for folder in folders for each in patterns for path in folder.glob(each))
+    return next((path for path in found if os.access(path, os.X_OK)), None)
+
+
 def parsed_version(text: str) -> Version | None:
     """Return the first version in a text, such as ``2022.4.2``; None where there is none."""
     found = _VERSION.search(text)

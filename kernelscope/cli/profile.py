@@ -15,6 +15,8 @@ from kernelscope.cli.output import emit
 if TYPE_CHECKING:
     from kernelscope.capture.manifest import Manifest
     from kernelscope.capture.profiling import Plan
+    from kernelscope.metrics.analysis import Analysis
+    from kernelscope.trace import Trace
 
 _CAPTURES = ("whole", "cuda", "nvtx")
 _GRAPHS = ("node", "graph")
@@ -167,37 +169,69 @@ def _analyzed(  # noqa: PLR0913 - what was asked for
     from dataclasses import replace  # noqa: PLC0415 - not for --help
 
     from kernelscope.capture import manifest, profiling  # noqa: PLC0415
+    from kernelscope.errors import KernelscopeError  # noqa: PLC0415
+    from kernelscope.metrics.analysis import analyze  # noqa: PLC0415
+    from kernelscope.parsers import read  # noqa: PLC0415
+
+    step = manifest.Step("analyze", (), manifest.DONE, None, manifest.now())
+    try:
+        trace = read(str(database))
+        analysis = analyze(trace)
+        if len(trace.kernels) == 0 and "cuda" in plan.recording.trace.split(","):
+            _say(_NO_KERNEL)
+        interrupted = any(step.status == manifest.INTERRUPTED for step in so_far.steps)
+        if counting and not interrupted:
+            so_far, analysis = _counted(plan, so_far, trace, analysis, most)
+        if not quiet:
+            _reported(plan, analysis)
+    except KernelscopeError as error:
+        profiling.noted(so_far, replace(step, status=manifest.FAILED, note=error.message), _say)
+        raise
+    return profiling.noted(so_far, step, _say)
+
+
+_NO_KERNEL = (
+    "! No kernel was recorded. Does the program use the GPU in the part that --capture chooses, "
+    "and does nvidia-smi show one?"
+)
+
+
+def _counted(
+    plan: Plan, so_far: Manifest, trace: Trace, analysis: Analysis, most: int
+) -> tuple[Manifest, Analysis]:
+    """Run the program again, and return the analysis with what was counted, if anything was."""
+    from dataclasses import replace  # noqa: PLC0415 - not for --help
+
+    from kernelscope.capture import profiling  # noqa: PLC0415
     from kernelscope.capture.ncu_command import what_to_count  # noqa: PLC0415
     from kernelscope.capture.nsys_command import CUDA, NVTX  # noqa: PLC0415
     from kernelscope.errors import KernelscopeError  # noqa: PLC0415
     from kernelscope.metrics.analysis import analyze  # noqa: PLC0415
-    from kernelscope.parsers import read  # noqa: PLC0415
     from kernelscope.parsers.counter_formats import read_counters  # noqa: PLC0415
 
-    trace = read(str(database))
-    analysis = analyze(trace)
-    interrupted = any(step.status == manifest.INTERRUPTED for step in so_far.steps)
-    if counting and not interrupted:
-        try:
-            captured = plan.recording.capture in (CUDA, NVTX)
-            wanted = what_to_count(trace, analysis, captured=captured, most=most)
-            so_far = profiling.counted(plan, so_far, wanted, _say)
-            table = plan.folder / f"{profiling.COUNTERS}.csv"
-            if table.exists() and table.stat().st_size:
-                analysis = analyze(trace, counters=read_counters(str(table)))
-            else:
-                _say("! Nothing was counted; the report is without it. ncu said why above.")
-        except KernelscopeError as error:  # the trace is worth its report without counters
-            _say(f"! {error.message}\n  {error.hint}")
-            so_far = replace(so_far, notes=(*so_far.notes, error.message))
-    if not quiet:
-        emit(render(analysis, Request("text"), None) or "", None)
-        for format_name, name in (("text", "report.txt"), ("json", "analysis.json")):
-            target = plan.folder / name
-            emit(render(analysis, Request(format_name, str(target)), target) or "", target)
-    step = manifest.Step("analyze", (), manifest.DONE, None, manifest.now())
-    so_far = replace(so_far, steps=(*so_far.steps, step))
-    trouble = manifest.write(so_far)
-    if trouble:
-        _say(f"! {trouble}")
-    return so_far
+    try:
+        captured = plan.recording.capture in (CUDA, NVTX)
+        wanted = what_to_count(trace, analysis, captured=captured, most=most)
+        said = (
+            f"Counted are launches of {len(wanted.functions)} kernels, which make up "
+            f"{wanted.covers:.0%} of the computing time: at most {wanted.launches}, after "
+            f"{wanted.skip}."
+        )
+        _say(said)
+        so_far = replace(so_far, notes=(*so_far.notes, said))
+        so_far = profiling.counted(plan, so_far, wanted, _say)
+        table = plan.folder / f"{profiling.COUNTERS}.csv"
+        if table.exists() and table.stat().st_size:
+            return so_far, analyze(trace, counters=read_counters(str(table)))
+        _say("! Nothing was counted; the report is without it. ncu said why above.")
+    except KernelscopeError as error:  # the trace is worth its report without counters
+        _say(f"! {error.message}\n  {error.hint}")
+        so_far = replace(so_far, notes=(*so_far.notes, error.message))
+    return so_far, analysis
+
+
+def _reported(plan: Plan, analysis: Analysis) -> None:
+    emit(render(analysis, Request("text"), None) or "", None)
+    for format_name, name in (("text", "report.txt"), ("json", "analysis.json")):
+        target = plan.folder / name
+        emit(render(analysis, Request(format_name, str(target)), target) or "", target)

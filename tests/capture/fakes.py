@@ -31,6 +31,9 @@ NSYS = """
             open(output, "w").close()
             print("No space left on device", file=sys.stderr)
             sys.exit(1)
+        if how == "broken export":
+            open(output, "w").write("no database")
+            sys.exit(0)
         sys.exit(shutil.copy({sample!r}, output) and 0)
     program = arguments[[a.startswith("--output=") for a in arguments].index(True) + 1:]
     report = output + {suffix!r}
@@ -54,7 +57,7 @@ NSYS = """
     if how == "empty report":
         open(report, "w").close()
         sys.exit(0)
-    if how == "no importer":
+    if how in ("no importer", "importer not found"):
         open(output + ".qdstrm", "w").write("raw")
         sys.exit(0)
     open(report, "w").write("report")
@@ -82,13 +85,23 @@ def help_text(options: Iterable[str]) -> str:
     return "\n".join(f"\t{option}=\n\n\t   What it does." for option in options)
 
 
-def fake_nsys(folder: Path, how: str = "", version: str = "nsys 2022.4.2") -> Path:
-    """Write a fake nsys and return it."""
+IMPORTER = """
+    import pathlib, sys
+    raw = pathlib.Path(sys.argv[sys.argv.index("-i") + 1])
+    sys.exit(raw.with_suffix(".nsys-rep").write_text("report") and 0)
+"""
+
+
+def fake_nsys(
+    folder: Path, how: str = "", version: str = "nsys 2022.4.2", sample: Path = SAMPLE,
+    says: str | None = None,
+) -> Path:  # fmt: skip
+    """Write a fake nsys and return it; its exports are copies of `sample`."""
     text = NSYS.format(
         how=how,
-        version=f"NVIDIA Nsight Systems version {version.split()[1]}.1-df9881f",
+        version=says or f"NVIDIA Nsight Systems version {version.split()[1]}.1-df9881f",
         help=help_text(OPTIONS[version]["options"]),
-        sample=str(SAMPLE),
+        sample=str(sample),
         suffix=".qdrep" if version == "nsys 2020.4.3" else ".nsys-rep",
     )
     return script(folder / "nsys", text)

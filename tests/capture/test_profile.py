@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -15,7 +18,7 @@ from typing import Any
 import pytest
 
 import kernelscope as ks
-from tests.capture.fakes import ROOT, SAMPLE, fake_ncu, fake_nsys
+from tests.capture.fakes import IMPORTER, ROOT, SAMPLE, fake_ncu, fake_nsys, script
 from tests.cli.conftest import Outcome
 from tests.parsers.counter_texts import raw, written
 
@@ -122,6 +125,8 @@ def test_counters_of_a_second_run_enter_the_report(tmp_path: Path) -> None:
     )
     count = manifest(tmp_path / "run")["steps"][2]["command"]
     assert count[count.index("--clock-control") + 1] == "none"
+    assert re.search(r"launches of \d+ kernels, which make up 9\d% of the", outcome.err)
+    assert any("make up 9" in note for note in manifest(tmp_path / "run")["notes"])
     assert "nccl" not in count[count.index("--kernel-name") + 1].lower()
 
 
@@ -166,6 +171,52 @@ def test_nsys_fails(tmp_path: Path, how: str, code: int, message: str, hint: str
     assert hint in outcome.err
     assert "Traceback" not in outcome.err
     assert manifest(tmp_path / "run")["steps"]  # what was tried is written down
+
+
+def test_what_nsys_could_not_import_is_imported(tmp_path: Path) -> None:
+    """Debian's nsys lies apart from its importer, and does not find it."""
+    libraries = tmp_path / "usr" / "lib"
+    nsys = fake_nsys(libraries / "x86_64" / "nsight-systems" / "target", "importer not found")
+    script(libraries / "nsight-systems" / "host-linux-x64" / "QdstrmImporter", IMPORTER)
+    (tmp_path / "nsys").symlink_to(nsys)
+    outcome = profile(tmp_path, "-o", "run")
+
+    assert outcome.code == 0, outcome.err
+    assert "Where device time goes" in outcome.out
+    assert [*status(tmp_path / "run")] == ["record", "import", "export", "analyze"]
+
+
+def test_a_version_that_nobody_can_read(tmp_path: Path) -> None:
+    fake_nsys(tmp_path, says="NVIDIA Nsight Systems, built on a Tuesday")
+    outcome = profile(tmp_path, "-o", "run", "--no-analyze")
+
+    assert outcome.code == 0
+    assert manifest(tmp_path / "run")["tools"]["nsys"]["version"] is None
+
+
+def test_a_run_without_kernels_is_reported_and_said(tmp_path: Path) -> None:
+    with sqlite3.connect(shutil.copy(SAMPLE, tmp_path / "idle.sqlite")) as database:
+        database.execute("DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
+    database.close()
+    fake_nsys(tmp_path, sample=tmp_path / "idle.sqlite")
+    fake_ncu(tmp_path, SAMPLE)
+    outcome = profile(tmp_path, "-o", "run", "--counters")
+
+    assert outcome.code == 0
+    assert "No kernel was recorded" in outcome.err
+    assert "there is none to count" in outcome.err
+    assert (tmp_path / "run" / "report.txt").stat().st_size
+    assert "count" not in status(tmp_path / "run")
+
+
+def test_an_export_that_cannot_be_read_is_written_down(tmp_path: Path) -> None:
+    fake_nsys(tmp_path, "broken export")
+    outcome = profile(tmp_path, "-o", "run")
+
+    assert outcome.code == 2
+    assert "trace.sqlite" in outcome.err
+    assert "Traceback" not in outcome.err
+    assert status(tmp_path / "run")["analyze"] == "failed"
 
 
 def test_a_failure_behind_the_recording_loses_nothing(tmp_path: Path) -> None:
