@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from kernelscope import units
 from kernelscope.errors import SelectionError
 from kernelscope.metrics import analysis_parts as parts
-from kernelscope.metrics import launch_results, overlap_results, sample_results, transfer_results
+from kernelscope.metrics import (
+    launch_results,
+    overlap_results,
+    sample_results,
+    transfer_results,
+    utilization_results,
+)
 from kernelscope.metrics.api_calls import api_calls
 from kernelscope.metrics.attribution import attribute
 from kernelscope.metrics.communication_results import COMMUNICATION, COMMUNICATION_BY_DEVICE
@@ -66,6 +72,7 @@ TABLES: tuple[TableSchema, ...] = (
     *sample_results.TABLES,
     FINDINGS,
     PEAKS,
+    *utilization_results.TABLES,
 )
 """Every table of an analysis, in the order of a report."""
 
@@ -217,6 +224,7 @@ def analyze(  # noqa: PLR0913 - what the command line offers
     explained = parts.explained_idle(known)
     tables["launch_stretches"] = parts.stretch_table(known, explained)
     tables |= parts.idle_tables(known, explained, steps)
+    tables |= parts.utilization_tables(known, explained, steps, tables)
     tables["gaps"] = parts.gap_table(known)  # large: not before what takes more for a moment
     tables["checks"] = stacked(
         parts.device_checks(known, explained, tables),

@@ -46,6 +46,7 @@ from kernelscope.metrics.ranges import measure as measure_ranges
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.savable import Seen, basis_of
 from kernelscope.metrics.transfers import copy_calls, migrations, transfers
+from kernelscope.metrics.utilization_parts import utilization
 from kernelscope.metrics.waiting import Waiting, waiting
 from kernelscope.metrics.window import Window, covers, whole
 from kernelscope.metrics.work_results import COUNTER_COVERAGE, WORK, WORK_BY_SHAPE
@@ -350,6 +351,22 @@ def finding_table(known: Shared, explained: IdleTime, steps: Iterations, tables:
     return findings(seen)
 
 
+def utilization_tables(
+    known: Shared, explained: IdleTime, steps: Iterations, tables: Tables
+) -> Tables:
+    """Return how much of the peaks kernels use, and what bounds them."""
+    return utilization(
+        known.trace,
+        known.window,
+        tables,
+        measured=known.measured,
+        explained=explained,
+        devices=used_devices(known),
+        chosen=known.chosen_lanes if known.partial else None,
+        iterations=steps.rows,
+    )
+
+
 def used_devices(known: Shared) -> tuple[int, ...]:
     """Return the numbers of the chosen devices."""
     identity = known.measured.identity
@@ -369,6 +386,8 @@ _BY_DEVICE = (
     ("idle_by_iteration", "device"),
     ("launch_stretches", "device"),
     ("peaks", "device"),
+    ("device_utilization", "device"),
+    ("utilization_by_iteration", "device"),
     *((each.name, "device") for each in sample_results.TABLES),
 )
 

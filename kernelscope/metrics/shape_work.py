@@ -176,7 +176,8 @@ def rows_of_kernels(kernels: Table, shapes: Table) -> npt.NDArray[np.int64]:
     names = {text: code for code, text in enumerate(shapes.categories("name"))}
     codes = [names.get(text, -1) for text in kernels.categories("name")]
     rows = {key: row for row, key in enumerate(_keys(shapes, shapes["name"].tolist()))}
-    keys = zip([codes[each] for each in code.tolist()], *(widened(c).tolist() for c in shape), strict=True)
+    columns = (widened(column).tolist() for column in shape)
+    keys = zip([codes[each] for each in code.tolist()], *columns, strict=True)
     return np.array([rows.get(key, -1) for key in keys], dtype=np.int64)[groups]
 
 

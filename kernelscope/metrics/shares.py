@@ -129,7 +129,7 @@ def _share(  # noqa: PLR0913, PLR0917 - what its caller knows
     exact = np.where(least == most, least, np.nan)
 
     def total(values: Floats) -> Floats:
-        return np.bincount(group, weights=values, minlength=count)
+        return np.bincount(group, weights=values, minlength=count).astype(np.float64)
 
     seconds = total(time)
     nothing = total(np.nan_to_num(amount.high[some], nan=np.inf)) == 0
@@ -144,11 +144,12 @@ def _share(  # noqa: PLR0913, PLR0917 - what its caller knows
     for figures in (value, low, high):
         figures[nothing] = 0.0  # whatever the peak
         figures[unseen] = np.nan
-    names, bases = [called[0]] * count, [None] * count
+    names = [called[0]] * count
+    bases: list[str | None] = [None] * count
     for place, row in zip(group.tolist(), some.tolist(), strict=True):
         ceiling = ceilings[row]
         if ceiling is not None:
-            names[place], bases[place] = ceiling.name, ceiling.basis  # type: ignore[call-overload]
+            names[place], bases[place] = ceiling.name, ceiling.basis
     cold = np.bincount(group, weights=amount.cold[some], minlength=count) > 0
     return Share(
         called[0], called[1], names, value, low, high, peak, bases, seconds,

@@ -73,10 +73,10 @@ class Grouped:
 
     def total(self, values: npt.NDArray[Any]) -> Floats:
         """Return the sum over the launch shapes of each group."""
-        return np.bincount(self.of, weights=values, minlength=len(self))
+        return np.bincount(self.of, weights=values, minlength=len(self)).astype(np.float64)
 
 
-def utilization_tables(
+def utilization_tables(  # noqa: PLR0913 - what was found before
     work: ShapeWork,
     ceilings: Ceilings,
     *,
@@ -105,15 +105,15 @@ def utilization_tables(
     Returns
     -------
     dict of str to Table
-        ``utilization``, ``utilization_by_shape``, ``bounds`` and ``bounds_by_shape``.
+        ``pipe_utilization``, ``pipe_utilization_by_shape``, ``bounds`` and ``bounds_by_shape``.
     """
     tables = {}
     talks = is_communication(work.shapes.categories("name"), communication)
     talking = np.array([*talks, False], dtype=np.bool_)[work.shapes["name"]]
     reasons = latency_reasons(work, sm_count)
     for groups, used, bounds in (
-        (Grouped.by_name(work), results.UTILIZATION, results.BOUNDS),
-        (Grouped.by_shape(work), results.UTILIZATION_BY_SHAPE, results.BOUNDS_BY_SHAPE),
+        (Grouped.by_name(work), results.PIPE_UTILIZATION, results.BOUNDS),
+        (Grouped.by_shape(work), results.PIPE_UTILIZATION_BY_SHAPE, results.BOUNDS_BY_SHAPE),
     ):
         found = [] if serialised else list(shares(work, ceilings, groups.of, len(groups)))
         tables[used.name] = _used(used, work, groups, found)
@@ -144,9 +144,7 @@ def _identity(work: ShapeWork, groups: Grouped) -> dict[str, ColumnData]:
     }
 
 
-def _longest_reason(
-    work: ShapeWork, groups: Grouped, reasons: npt.NDArray[np.int64]
-) -> list[str]:
+def _longest_reason(work: ShapeWork, groups: Grouped, reasons: npt.NDArray[np.int64]) -> list[str]:
     """Return the reason that holds for most of each group's time."""
     time = np.zeros((len(groups), len(REASONS)))
     np.add.at(time, (groups.of, reasons), work.time_s)
@@ -160,16 +158,14 @@ def _bound(  # noqa: PLR0913, PLR0917 - what its caller found
     found: Sequence[Share],
     communicates: Bools,
     why: Sequence[str],
-    serialised: bool,  # noqa: FBT001 - of the capture
+    serialised: bool,
 ) -> dict[str, ColumnData]:
     count = len(groups)
     counted = np.zeros(count, dtype=np.bool_)
     for share in found:
         counted |= share.known
     compute, memory = sides(found, work, ceilings, groups.of, count)
-    said = verdict(
-        compute, memory, communicates=communicates, latency_reason=why, counted=counted
-    )
+    said = verdict(compute, memory, communicates=communicates, latency_reason=why, counted=counted)
     reason = said.reason
     if serialised:
         reason = [None if each is None else SERIALISED for each in reason]
@@ -261,9 +257,7 @@ def _ridge(work: ShapeWork, ceilings: Ceilings, groups: Grouped) -> Floats:
     return peak / dram.low
 
 
-def _used(
-    schema: TableSchema, work: ShapeWork, groups: Grouped, found: Sequence[Share]
-) -> Table:
+def _used(schema: TableSchema, work: ShapeWork, groups: Grouped, found: Sequence[Share]) -> Table:
     """Return a row for each group and pipe or memory level of which anything is known."""
     rows: list[tuple[int, int]] = []
     for number, share in enumerate(found):
@@ -279,9 +273,7 @@ def _used(
     }
     names = [share.names[row] for row, share in pairs]
     columns: Mapping[str, ColumnData] = {
-        "name": Categorical(
-            work.shapes["name"][groups.first][at], work.shapes.categories("name")
-        ),
+        "name": Categorical(work.shapes["name"][groups.first][at], work.shapes.categories("name")),
         **{name: work.shapes[name][groups.first][at] for name in SHAPE},
         "resource": Categorical.of(names),
         "value": np.where(above, np.nan, figures["value"]),

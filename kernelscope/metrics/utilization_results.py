@@ -13,7 +13,9 @@ _SHAPE = tuple(
 )
 
 _SHARES = (
-    real("value", "ratio", "work over peak · time; missing where only bounds are known, or above 1"),
+    real(
+        "value", "ratio", "work over peak · time; missing where only bounds are known, or it is > 1"
+    ),
     real("low", "ratio", "the least that it can be; missing where nothing bounds it"),
     real("high", "ratio", "the most that it can be; missing where nothing bounds it"),
 )
@@ -37,14 +39,14 @@ _UTILIZATION = (
     ),
 )
 
-UTILIZATION = TableSchema(
-    "utilization",
+PIPE_UTILIZATION = TableSchema(
+    "pipe_utilization",
     "How much of each pipe and memory do kernels use?",
     (text("name", "the kernel's full name"), *_UTILIZATION),
 )
 
-UTILIZATION_BY_SHAPE = TableSchema(
-    "utilization_by_shape",
+PIPE_UTILIZATION_BY_SHAPE = TableSchema(
+    "pipe_utilization_by_shape",
     "How much of each pipe and memory do kernels use in each launch shape?",
     (text("name", "the kernel's full name"), *_SHAPE, *_UTILIZATION),
 )
@@ -122,7 +124,7 @@ _TOTALS = (
         "FP32 FLOPs over peak · active_ns; missing where less than 90 % is covered",
     ),
     real("fp32_low", "ratio", "the least that it can be: kernels that were not counted do none"),
-    real("fp32_high", "ratio", "the most that it can be: they work at the peak of the SMs they reach"),
+    real("fp32_high", "ratio", "the most: those work at the peak of the SMs that they reach"),
     real("fp32_of_wall", "ratio", "FP32 FLOPs over peak · window: fp32 · gpu"),
     real("fp32_of_wall_low", "ratio", "the least that it can be"),
     real("fp32_of_wall_high", "ratio", "the most that it can be"),
@@ -179,8 +181,8 @@ PRECISION = TableSchema(
 )  # fmt: skip
 
 TABLES = (
-    UTILIZATION,
-    UTILIZATION_BY_SHAPE,
+    PIPE_UTILIZATION,
+    PIPE_UTILIZATION_BY_SHAPE,
     BOUNDS,
     BOUNDS_BY_SHAPE,
     DEVICE_UTILIZATION,

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelscope.metrics import utilization_results as results
 from kernelscope.metrics.ceilings import CORE_PIPES, TENSOR, TENSOR_FLOPS, TENSOR_INT, Ceilings
 from kernelscope.metrics.device_identity import Identity, Lane, lane_of, lanes_of
-from kernelscope.metrics.intervals import Int64s, Pieces, covered_before, sums_by, union, unite
+from kernelscope.metrics.intervals import Int64s, Pieces, covered_before, union, unite
 from kernelscope.metrics.shape_work import Amount, Floats, ShapeWork, rows_of_kernels
 from kernelscope.metrics.window import Window
-from kernelscope.trace import ColumnData, Table, Trace
+from kernelscope.trace import ColumnData, Trace
 
 FP32 = "fp32_flops"
 
@@ -54,9 +53,7 @@ def rates(work: ShapeWork, ceilings: Ceilings) -> Rates:
     executions = work.shapes["executions"].astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         each = {
-            name: tuple(
-                getattr(amount, figure) / executions for figure in ("value", "low", "high")
-            )
+            name: tuple(getattr(amount, figure) / executions for figure in ("value", "low", "high"))
             for name, amount in work.amounts.items()
             if name in _PIPES
         }
@@ -89,9 +86,7 @@ def _ideal(
     return value, low, high
 
 
-def _peaks(
-    work: ShapeWork, ceilings: Ceilings, name: str, amount: Amount
-) -> tuple[Floats, Floats]:
+def _peaks(work: ShapeWork, ceilings: Ceilings, name: str, amount: Amount) -> tuple[Floats, Floats]:
     if name in CORE_PIPES:
         one = ceilings.of(CORE_PIPES[name])
         figures = (np.nan, np.nan) if one is None else (one.low, one.high)
@@ -180,13 +175,12 @@ def executions_of(
     return found
 
 
-def totals(  # noqa: PLR0913 - what was found before
+def totals(
     kernels: Executions,
     each: Rates,
     periods: Sequence[Window],
     *,
     peak: float,
-    basis: str | None,
     overall: tuple[Int64s, Int64s] | None = None,
 ) -> dict[str, ColumnData]:
     """Return the columns of utilization of one GPU in stretches of time that do not overlap.
@@ -201,8 +195,6 @@ def totals(  # noqa: PLR0913 - what was found before
         In order of time, m of them.
     peak : float
         FP32 FLOP/s; NaN where not known.
-    basis : str or None
-        The clock of it.
     overall : pair of ndarray of int64, each of shape (m,), optional
         Active and uncovered time of each, where they are known better.
 
@@ -239,10 +231,9 @@ def totals(  # noqa: PLR0913 - what was found before
         low = total(each.flops[1]) / (peak * seconds)
         most = total(each.flops[2]) / peak + np.minimum(blind, reached)
         high = np.minimum(most / seconds, np.maximum(low, 1.0))
-        ideal, ideal_low, ideal_high = (total(part, np.nan) for part in each.ideal_s)
+        ideal_high = total(each.ideal_s[2], np.nan)
         every = (unknown == 0) & covered
-        ideal = np.where(every, total(each.ideal_s[0]) / seconds, np.nan)
-        ideal = np.where(np.isnan(each.ideal_s[0]).all(), np.nan, ideal)
+        ideal = np.where(every, total(each.ideal_s[0], np.nan) / seconds, np.nan)
         wall = (ends - starts) / 1e9
         gpu = seconds / wall
         return {
@@ -259,6 +250,48 @@ def totals(  # noqa: PLR0913 - what was found before
             "ideal_compute_ratio_low": total(each.ideal_s[1]) / seconds,
             "ideal_compute_ratio_high": ideal_high / seconds,
         }
+
+
+def not_counted(
+    active: Int64s, window: Window, peak: float, reached_s: float | None
+) -> dict[str, ColumnData]:
+    """Return the same columns where FLOPs of no kernel are known: between 0 and what SMs reach.
+
+    Parameters
+    ----------
+    active : ndarray of int64, shape (d,)
+        Time with a kernel or graph on each GPU.
+    window : Window
+        Where.
+    peak : float
+        FP32 FLOP/s; NaN where not known.
+    reached_s : float or None
+        Σ time · share of the SMs that the grid reaches, of the only GPU; None for several.
+    """
+    count = len(active)
+    nothing = np.full(count, np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gpu = active / window.duration_ns
+        most = np.ones(count)
+        if reached_s is not None:
+            most = np.minimum(reached_s * 1e9 / active, 1.0)
+    known = (active > 0) & ~np.isnan(peak)
+    low = np.where(known, 0.0, np.nan)
+    high = np.where(known, most, np.nan)
+    return {
+        "active_ns": active,
+        "gpu": gpu,
+        "coverage": np.where(active > 0, 0.0, np.nan),
+        "fp32": nothing,
+        "fp32_low": low,
+        "fp32_high": high,
+        "fp32_of_wall": nothing,
+        "fp32_of_wall_low": low * gpu,
+        "fp32_of_wall_high": high * gpu,
+        "ideal_compute_ratio": nothing,
+        "ideal_compute_ratio_low": low,
+        "ideal_compute_ratio_high": nothing,
+    }
 
 
 def _covered(pieces: Pieces, starts: Int64s, ends: Int64s) -> Int64s:

@@ -50,6 +50,8 @@ _CAUSES_LAST = (
     "work",
     "work_by_shape",
     "counter_coverage",
+    "utilization_by_iteration",
+    "precision",
     "findings",
 )
 
@@ -77,11 +79,16 @@ def document(analysis: Analysis, rows: Callable[[Table], list[Any]] | None = Non
         result[name] = make(ordered(analysis.tables[name]))
     _place(result["kernels"], "name", analysis.tables["kernels_by_device"], "by_device")
     _add_work(result["kernels"], analysis.tables["work"])
-    _add_work(result["launch_shapes"], counted, ("name", "grid", "block"))
+    _add_bounds(result["kernels"], analysis, "", ("name",))
+    if len(counted):
+        _add_work(result["launch_shapes"], counted, _SHAPE)
+        _add_bounds(result["launch_shapes"], analysis, "_by_shape", _SHAPE)
     _place(result["devices"], "index", analysis.tables["device_ordinals"], "device_ids")
     _place(result["devices"], "index", analysis.tables["peaks"], "peaks", "device")
+    used = {row.pop("device"): row for row in records(analysis.tables["device_utilization"])}
     for device in result["devices"]:
-        del device["index"]  # its place in the list
+        device["utilization"] = used.get(device.pop("index"))  # the index is its place in the list
+    result["utilization"] = next(iter(used.values())) if len(used) == 1 else None
     steps = rows(analysis.tables["iterations"])
     result["iterations"] = iterations(analysis.iteration_summary, steps)
     result["ranges"] = rows(analysis.tables["ranges"])
@@ -280,6 +287,38 @@ def _add_work(parents: list[Row], work: Table, key: Sequence[str] = ("name",)) -
             parent[name] = mine.get(what)
         parent["work_source"] = "counters" if mine else None
 
+
+def _add_bounds(parents: list[Row], analysis: Analysis, which: str, key: Sequence[str]) -> None:
+    """Put into each row what bounds the kernel, and how much of each pipe and memory it uses."""
+
+    def of(row: Row) -> str:
+        return repr([row[name] for name in key])
+
+    used: dict[str, dict[str, Row]] = {}
+    for row in records(analysis.tables[f"pipe_utilization{which}"]):
+        figures = {name: row[name] for name in _USED} | {"peak": row["peak_per_s"]}
+        used.setdefault(of(row), {})[row["resource"]] = figures
+    bounds = {of(row): row for row in records(analysis.tables[f"bounds{which}"])}
+    for parent in parents:
+        found = bounds.get(of(parent), {})
+        shares = used.get(of(parent), {})
+        parent["utilization"] = {
+            name: figures for name, figures in shares.items() if name not in _MEMORIES
+        } or None
+        parent["bandwidth_utilization"] = {
+            name: shares[name] for name in _MEMORIES if name in shares
+        } or None
+        parent |= {name: found.get(name) for name in _BOUND}
+
+
+_SHAPE = ("name", "grid", "block")
+_MEMORIES = ("dram", "l2")
+_USED = ("value", "low", "high", "source", "clock_basis", "coverage", "diagnosis")
+_BOUND = (
+    "intensity", "ridge", "roofline_side", "roof_share", "bound", "bound_reason", "bound_evidence",
+    "bound_margin", "launch_limited",
+)  # fmt: skip
+"""Columns of `bounds` that stand in the row of a kernel."""
 
 _WORK = {"flops": "flops_executed", "bytes": "bytes"}
 """What a quantity's name ends with → its key in a row."""

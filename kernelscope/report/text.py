@@ -13,6 +13,7 @@ from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.window import Window
 from kernelscope.report import (
+    text_bounds,
     text_communication,
     text_copies,
     text_device,
@@ -44,6 +45,7 @@ _SECTIONS = (
     text_host.launches,
     text_device.streams,
     text_work.work,
+    text_bounds.bounds,
     text_trust.trust,
 )
 
