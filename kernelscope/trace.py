@@ -277,8 +277,10 @@ class Table:
 
     def take(self, rows: Array) -> Table:
         """Return the table of the rows that a mask or an index array picks."""
-        if rows.dtype == np.bool_:  # a mask picks more slowly than places do
-            rows = np.flatnonzero(rows)
+        if rows.dtype == np.bool_:
+            if rows.all() and len(rows) == len(self):
+                return self
+            rows = np.flatnonzero(rows)  # a mask picks more slowly than places do
         return Table(
             self.schema,
             {

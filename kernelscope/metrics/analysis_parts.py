@@ -61,7 +61,7 @@ MAX_RAW_PATHS = 100_000
 """Digits in range names are folded where they would make more paths than this."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shared:
     """What is found once, for the tables of several groups.
 

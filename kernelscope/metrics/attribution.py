@@ -54,7 +54,7 @@ REASONS = (
 """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attributed:
     """What each of n kernels, copies or opaque graphs belongs to: what its call does.
 
@@ -107,7 +107,7 @@ class Attributed:
         return np.append(values, values.dtype.type(default))[self.call]  # −1: the last place
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attribution:
     """The ranges and iterations of all device work; see :func:`attribute`.
 

@@ -38,7 +38,7 @@ _AT_ONCE = 1 << 16
 """Executions looked at together: fresh memory for all of them costs more than the work."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Renumbering:
     """Some of all m calls, n of them, in an order of their own.
 
@@ -54,7 +54,7 @@ class Renumbering:
     place: Int64s
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Clusters:
     """Disjoint times, and those whose executions fill them: k stretches, or calls.
 
@@ -97,7 +97,7 @@ time: most programs launch from one thread at a time, so that what is a run on a
 time."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Mixed:
     """The executions of mixed clusters, by cluster.
 

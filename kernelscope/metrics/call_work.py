@@ -21,7 +21,7 @@ NEVER = np.iinfo(np.int64).max
 """The start of what does not exist, and the negative of its end."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DeviceEvents:
     """The kernels, copies, memsets and opaque graphs of known launch in a window, clipped.
 
@@ -73,7 +73,7 @@ def _inside(work: Table, window: Window) -> bool:
     return low >= window.start_ns and high <= window.end_ns
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CallWork:
     """What each of k stretches of launching calls put on the device, inside a window.
 

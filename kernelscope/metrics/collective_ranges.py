@@ -83,7 +83,7 @@ _PYTORCH_NAME = re.compile(r"nccl:(\w+)")
 _OPEN, _CLOSE, _SEND, _RECV, _OTHER, _NOTHING = range(6)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Batches:
     """Operations that NCCL sent to the device together, b batches.
 

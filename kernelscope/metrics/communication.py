@@ -40,7 +40,7 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CommunicationTime:
     """Communication kernels and what the devices did beside them, found once for both tables.
 

@@ -83,7 +83,7 @@ _SIZES = re.compile(r", sizes = (\[[\[\]0-9, ]*\])")
 """What PyTorch's ``emit_nvtx(record_shapes=True)`` adds: the shapes of the operator's inputs."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Calls:
     """The c executions of communication kernels, in the order of ``trace.kernels``.
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -181,7 +182,13 @@ COMMUNICATION: tuple[Known, ...] = (
 )
 """The list; of several that match, the first decides. To add a library is to add a line."""
 
-_PATTERNS = tuple(re.compile(each.pattern) for each in COMMUNICATION)
+
+@cache
+def _patterns() -> tuple[tuple[Known, re.Pattern[str]], ...]:
+    """Return the list, compiled; only for traces in which something may be on it."""
+    return tuple((each, re.compile(each.pattern)) for each in COMMUNICATION)
+
+
 _HINT = re.compile(
     r"nccl|rccl|msccl|shmem|deep_ep|cross_device_|all_?reduce|multimem|userbuffers|onerankreduce"
     r"|_on_stream_kernel|alltoallv|exchangesplit|moealltoall|moea2a",
@@ -255,10 +262,16 @@ def _recognised(name: str, more: Sequence[tuple[Known, re.Pattern[str]]]) -> Kno
     for known, pattern in more:
         if pattern.search(name):
             return known
+    return _listed(name)
+
+
+@lru_cache(maxsize=1 << 14)
+def _listed(name: str) -> Known | None:
+    """Return what the list says of a name; several metrics ask for the same names."""
     if _HINT.search(name) is None:
         return None
     function = function_name(name)
-    for known, pattern in zip(COMMUNICATION, _PATTERNS, strict=True):
+    for known, pattern in _patterns():
         if pattern.fullmatch(function):
             return known
     return None

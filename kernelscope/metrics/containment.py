@@ -23,7 +23,7 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Slices:
     """Calls ``order[first[i]:last[i]]`` lie in the i-th interval.
 
@@ -78,7 +78,7 @@ class Slices:
         return inside
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Intervals:
     """Intervals of host time on threads: ranges, or unions of ranges.
 

@@ -13,7 +13,7 @@ COLD_CACHE, PARTIAL, UNKNOWN_SHAPE, PACKED = "cold_cache", "partial", "shape", "
 """Caveats: see ``work_results.COUNTED_WORK``."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Quantity:
     """A quantity of a group, and where it comes from.
 

@@ -109,7 +109,7 @@ def _expected(
     return [there.get((*groups[group], run), 0) for group, run in pairs]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Sums:
     """Figures of the series that have a value per execution."""
 

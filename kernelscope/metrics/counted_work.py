@@ -41,7 +41,7 @@ CACHED = ("l2_bytes", "dram_bytes", "dram_read_bytes", "dram_write_bytes")
 _MISSING = int(missing_value(np.dtype(np.int64)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Group:
     """The executions of one kernel in one launch shape, as they were counted.
 

@@ -50,7 +50,7 @@ MOST_SPREAD = 0.02
 """Executions whose FLOPs differ by this share of their mean, or less, are taken as equal."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CounterJoin:
     """What counters say of the kernels of a trace.
 

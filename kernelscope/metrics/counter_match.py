@@ -25,7 +25,7 @@ WITHOUT_SHAPE = "without shape"
 MISSING = int(missing_value(np.dtype(np.int64)))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shapes:
     """The kernels of a trace by name and launch shape, g of them.
 
@@ -51,7 +51,7 @@ class Shapes:
     total_ns: Int64s
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Match:
     """A group of the trace, what was counted of it, and how the names agree."""
 

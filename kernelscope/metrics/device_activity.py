@@ -38,7 +38,7 @@ from kernelscope.trace import Table, Trace, distinct, is_missing
 MEMSET = "memset"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Activity:
     """What occupied one device, as one process or as all see it.
 
@@ -62,7 +62,7 @@ class Activity:
     fill: Weighted = (0.0, 0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Mark:
     """Time in which a peer copy that another device issued occupies this one."""
 

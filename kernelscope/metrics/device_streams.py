@@ -25,7 +25,7 @@ from kernelscope.trace import Table, Trace, distinct
 _IDS = ("process_id", "device_id", "context_id", "stream_id")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Streams:
     """Pieces of every stream, one stream after the other.
 

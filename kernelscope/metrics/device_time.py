@@ -24,7 +24,7 @@ from kernelscope.metrics.window import Window, whole
 from kernelscope.trace import ColumnData, Table, Trace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Account:
     """How one device spent the window.
 
@@ -63,7 +63,7 @@ class Account:
     graphs: Pieces
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DeviceTime:
     """The accounts of every device, measured once for all tables that show them.
 

@@ -25,7 +25,7 @@ from kernelscope.schema import TableSchema
 from kernelscope.trace import ColumnData, Table, Trace, missing_value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Asked:
     """What is asked about.
 

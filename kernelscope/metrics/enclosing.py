@@ -20,7 +20,7 @@ Int32s = npt.NDArray[np.int32]
 Held = tuple[Int32s, Slices]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Enclosed:
     """The ranges around each of the m calls that launched work, of its own thread.
 

@@ -51,7 +51,7 @@ class RunnerUp:
     instances: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Found:
     """The chosen family, and what it was chosen over.
 

@@ -80,7 +80,7 @@ def data_loading(seen: Seen) -> Found | None:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Fetching:
     """When threads fetched data, and how many did in the basis."""
 

@@ -32,7 +32,7 @@ def begins(column: Array, *more: Array) -> npt.NDArray[np.bool_]:
     return new
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Groups:
     """Which group each row belongs to, and what the groups have in common.
 

@@ -40,7 +40,7 @@ class Finding:
     message: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Examined:
     """What is examined: the chosen part of a trace, and the whole that it is a part of.
 

@@ -41,7 +41,7 @@ CONTRADICTION_NS = 1_000_000
 though it began a CUDA call then, do not reach back so far; likewise after its last."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ThreadTime:
     """How one driving thread spent the window: one inside a CUDA call in it.
 
@@ -77,7 +77,7 @@ class ThreadTime:
     unscheduled: Pieces
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ProcessTime:
     """How the driving threads of one process spent the window, taken together.
 
@@ -106,7 +106,7 @@ class ProcessTime:
     unscheduled: Pieces
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class HostActivity:
     """What the host did in a window.
 
@@ -198,7 +198,7 @@ def recording(trace: Trace) -> tuple[int, int] | None:
     return int(events["start_ns"].min()), int(events["end_ns"].max())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Caller:
     """The CUDA calls of one thread, of the whole trace, and those of the window, clipped."""
 

@@ -43,7 +43,7 @@ SPECTRUM_NS: tuple[int, ...] = (
 """Lengths by which pauses are sorted: 1, 2, 5, 10 µs, … 10 s; longer ones are the last row."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IdleTime:
     """All idle time of all devices, explained once for all tables that show it.
 

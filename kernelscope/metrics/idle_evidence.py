@@ -47,7 +47,7 @@ _ENDS_OF_COPY = ("device_id", "src_device_id", "dst_device_id")
 _UNKNOWN = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Looked:
     """Where evidence is looked for: the trace, its devices, its calls and what they launched."""
 

@@ -35,7 +35,7 @@ NOTHING = -1
 LEADING, INTERIOR, TRAILING = 0, 1, 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IdleGaps:
     """Every pause of every device, in order of device, then time.
 
@@ -141,7 +141,7 @@ def column_of(trace: Trace, name: str, activity: Array) -> Int64s:
     return values
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Occupied:
     """The activities of one device, as numbers, with starts and ends; by start, then number."""
 
@@ -206,7 +206,7 @@ def _part(first: int, table: Table, rows: Rows) -> _Occupied:
     return _Occupied(number[rows], start, end)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Pauses:
     """The pauses of one device."""
 

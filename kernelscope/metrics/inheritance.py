@@ -52,7 +52,7 @@ FEWEST_INSTANCES = 5
 NONE, DIRECT, INHERITED, GRAPH, CONCURRENT = range(5)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Inheritance:
     """The iteration of each of m launching calls.
 
@@ -129,7 +129,7 @@ def inheritance(around: Enclosed, family: IterationFamily, *, phases: bool) -> I
     return Inheritance(how, place, phase, inherited.astype(np.int32), reason)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Callers:
     """Whose each of m launching calls is.
 

@@ -13,7 +13,7 @@ Int64s = npt.NDArray[np.int64]
 _DIGITS = re.compile("[0-9]+")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IterationFamily:
     """The instances of one range name on one thread, in time order.
 

@@ -49,7 +49,7 @@ TBD_SAMPLE = 50
 _NOT_DEVICE = "HtoH"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Iterations:
     """The result of :func:`iterations`: a summary, and a table with a row per iteration."""
 

@@ -56,7 +56,7 @@ _COLUMNS = ("name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RepeatingUnit:
     """What repeats on the busiest stream.
 
@@ -77,7 +77,7 @@ class RepeatingUnit:
     confidence: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Unit:
     """Places at which units begin, and how well they repeat."""
 

@@ -49,7 +49,7 @@ NEVER = int(np.iinfo(np.int64).max)
 """When the first execution of a call without any starts."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Executions:
     """Some executions, and the call that launched each.
 
@@ -65,7 +65,7 @@ class Executions:
     call: Int32s
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LaunchCalls:
     """The n launch calls of a trace, read column by column as the table of :func:`launch_calls`.
 

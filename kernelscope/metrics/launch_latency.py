@@ -152,7 +152,7 @@ def launch_figures(trace: Trace, window: Window, calls: LaunchColumns) -> dict[s
     }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Counted:
     """Launch calls, and what is known of those that start in a window.
 

@@ -20,7 +20,7 @@ UNKNOWN = int(np.iinfo(np.int64).min)
 """Stands for a missing id in a column that :func:`ids` made wide."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LaunchTimes:
     """The launch calls of a trace, and the call of each kernel, copy and opaque graph.
 

@@ -52,7 +52,7 @@ LATENCY_NS = 10_000
 """A call that returned at least this long before a gap did not cause it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Waits:
     """How long one physical device waited for the launch of each piece of its activity.
 
@@ -77,7 +77,7 @@ class Waits:
     kernel: Int32s
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Work:
     """Events of one table, with the call that launched each and the device that each is on."""
 
@@ -86,7 +86,7 @@ class _Work:
     device: Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Beginners:
     """Of each piece, the event that begins it: process, call (−1 for none), kernel row or −1."""
 

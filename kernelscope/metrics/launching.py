@@ -23,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 GRAPH_LAUNCHES = ("cudaGraphLaunch", "cuGraphLaunch")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Launching:
     """The m host calls that launched any kernel, copy, memset or graph traced as one unit.
 

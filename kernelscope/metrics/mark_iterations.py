@@ -28,7 +28,7 @@ _LAYER_OR_STEP = (
 _SERIALISED = "The profiler ran the kernels one by one: there are no step times to be found."
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Marked:
     """The iterations of a trace, found and labelled, before anything is measured in them.
 

@@ -32,7 +32,7 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Stack:
     """The nested ranges of one (process, thread, domain), as steps in time.
 
@@ -66,7 +66,7 @@ class Stack:
         return np.where(place < 0, np.int32(-1), self.innermost[place])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Nesting:
     """The place of every range.
 
@@ -134,7 +134,7 @@ def style_is(ranges: Table, style: str) -> Bools:
     return np.asarray(ranges["style"] == styles.index(style))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NestedIntervals:
     """Intervals that nest, shape (m,), outer before inner, and the innermost as steps in time.
 

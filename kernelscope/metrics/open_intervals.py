@@ -22,7 +22,7 @@ Rows = npt.NDArray[np.intp]
 NEVER = int(np.iinfo(np.int64).min)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OpenIntervals:
     """Intervals in order of beginning, ready to be asked.
 

@@ -26,7 +26,7 @@ NO_CALLS = f"no CUDA call of the process was recorded: {_UNKNOWN}"
 NO_CALLS_INSIDE = f"no CUDA call of the process lies in the window: {_UNKNOWN}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Lane:
     """One process on one device.
 
@@ -55,7 +55,7 @@ class Lane:
     both_high: Pieces | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class HostAndDevices:
     """What host and devices did in one window: what every table of overlap is made of."""
 

@@ -35,7 +35,7 @@ Queued = Mapping[str, Array]
 _COLUMNS = ("process_id", "device_id", "start_ns", "end_ns", "first_start_ns")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Steps:
     """A step function: ``depth[i]`` from ``times[i]`` to ``times[i + 1]``.
 

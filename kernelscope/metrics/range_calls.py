@@ -19,7 +19,7 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangeCalls:
     """The calls of each range; owners of runs are rows of ``trace.ranges``.
 

@@ -26,7 +26,7 @@ MAX_CANDIDATES = 64
 """Families that are compared with each other: the best by score."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Candidate:
     """A family with its score.
 
@@ -54,7 +54,7 @@ class Candidate:
     launches_itself: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Grouped:
     """Ranges in order of (family, start); families are runs of rows."""
 

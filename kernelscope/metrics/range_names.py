@@ -77,7 +77,7 @@ def is_library_range(name: str) -> bool:
     return annotated or _LIBRARY_RANGE.match(name) is not None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FoldedNames:
     """Some of a trace's ranges, by name with digits folded.
 

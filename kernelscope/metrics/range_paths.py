@@ -48,7 +48,7 @@ def names_in(text: str) -> list[str]:
     return [_ESCAPED.sub(r"\1", name) for name in text.split(_BETWEEN)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Paths:
     """The distinct paths, a parent before its children.
 
@@ -139,7 +139,7 @@ def folded_paths(paths: Paths) -> Paths:
     return replace(found, of_range=found.of_range[paths.of_range])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Named:
     """What has a path: ranges, or paths of which several become one; each of shape (n,)."""
 

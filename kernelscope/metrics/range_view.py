@@ -24,7 +24,7 @@ from kernelscope.metrics.window import Window, clipped_durations
 from kernelscope.trace import Capture, Table, Trace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangeView:
     """What :func:`range_view` found.
 

@@ -27,7 +27,7 @@ PAIRS_AT_ONCE = 1 << 20
 """Pairs of an execution and a range group that are held in memory at once."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MeasuredRanges:
     """What every table of ranges needs: the calls of each range, and what calls put on the device.
 
@@ -87,7 +87,7 @@ def _bare(attribution: Attribution) -> Bools | None:
     return None if innermost is None else innermost < 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Projection:
     """When each of n ranges had work on the device, what it inherited included.
 

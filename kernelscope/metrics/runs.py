@@ -20,7 +20,7 @@ from kernelscope.metrics.intervals import NO_PIECES, Pieces, subtract, sums_by, 
 Int64s = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Runs:
     """Calls ``first[i]`` to ``last[i] − 1`` belong to ``owner[i]``; no run is empty.
 
@@ -75,7 +75,7 @@ def expanded(first: Int64s, last: Int64s) -> tuple[npt.NDArray[np.intp], npt.NDA
     return which, place
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GroupCalls:
     """The calls of groups of ranges: each call once in a group; runs ascend by group, then call.
 

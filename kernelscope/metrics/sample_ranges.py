@@ -23,7 +23,7 @@ from kernelscope.metrics.sample_kernels import devices_of
 from kernelscope.metrics.window import Window
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RangesSeen:
     """The ranges whose work is looked for in samples.
 

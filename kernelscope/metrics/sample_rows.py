@@ -22,7 +22,7 @@ _MISSING = missing_value(np.dtype(np.int64))
 REASONS = ("scale_unknown", "fewer_than_5_samples")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sampled:
     """The samples of a trace and the devices that they are of.
 
@@ -44,7 +44,7 @@ class Sampled:
     devices: tuple[int | None, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scope:
     """Whose means are wanted: owners of samples, and the time that each had.
 

@@ -25,7 +25,7 @@ LONGEST_PERIODS = 2
 """A sample speaks of at most so many periods: after that, samples were lost."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Series:
     """The samples of one source, n intervals of m metrics.
 

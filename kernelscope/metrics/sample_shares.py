@@ -28,7 +28,7 @@ WHOLE = (19, 20)
 """A sample counts for a kernel or range only if at least this share of it lies there: 95 %."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shares:
     """Which samples count for each of some owners.
 
@@ -109,7 +109,7 @@ def _added(of: Array, sample: Array, weight: Int64s, samples: int) -> tuple[Arra
     return of, sample, np.add.reduceat(weight[order], new)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Means:
     """What one metric comes to for each of k owners.
 
@@ -126,7 +126,7 @@ class Means:
     mean: Floats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Totals:
     """Running totals of one metric over all samples, made once for all scopes."""
 

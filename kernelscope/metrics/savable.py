@@ -56,7 +56,7 @@ def is_late(cause: str) -> bool:
     return cause.startswith(HOST) or cause in LAUNCHING
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Basis:
     """What a saving is stated of.
 

@@ -61,7 +61,7 @@ class SteadyFigures:
         return self.mean_ns / self.median_ns <= UNSTEADY_RATIO
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Labels:
     """How many periods are warm-up, and which of the others are outliers.
 

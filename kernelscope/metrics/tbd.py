@@ -55,7 +55,7 @@ PIPE_ACTIVITY = TableSchema(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PipeActivity:
     """How busy a pipe was.
 

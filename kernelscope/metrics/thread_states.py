@@ -80,7 +80,7 @@ class Host:
         return on_cores(self.trace, self.calls)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class States:
     """What one thread did, as steps in time.
 
@@ -125,7 +125,7 @@ def driving_threads(calls: Table) -> tuple[Key, ...]:
     return group(process[new], thread[new]).keys
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Layer:
     """Intervals that may overlap, each with the code of what it is called."""
 
@@ -265,7 +265,7 @@ def labelled(host: Host, cause: str, table: Table, rows: npt.NDArray[Any]) -> In
     return np.asarray(code_of[codes])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Spoken:
     """The ranges and operating-system calls of a thread: what it says that it does.
 

@@ -61,7 +61,7 @@ MIGRATION = "unified "
 """What the kinds of unified-memory migrations begin with; no call issues them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CopyCalls:
     """The call that issued each of n copies, and whether the host waited in it.
 

@@ -45,7 +45,7 @@ _WAIT_OF_CLASS = {
 _QUEUE = WAITS.index("blocked: queue")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Waiting:
     """The waits of all threads, one per call that waits, in the order of the calls.
 

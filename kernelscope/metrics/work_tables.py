@@ -30,7 +30,7 @@ Figures = tuple[float, float, float]
 """Value, lower and upper bound; NaN where there is none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Part:
     """What was counted of a quantity in a launch shape, and what of that is the window's."""
 

@@ -29,7 +29,7 @@ HEAD = 2
 """Calls before the launches of an iteration: a copy and a memset. One synchronize follows."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frame:
     """The iterations of a run: which variant each repeats, when it begins, its first call's id."""
 

@@ -97,7 +97,7 @@ TABLES: Mapping[str, type[Any]] = {
 """The event tables of a plan: attribute of :class:`Plan` and class of its rows."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Events:
     """The events of one kind, as columns of equal length in the order of recording."""
 
@@ -163,7 +163,7 @@ class Device:
     gpu: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan:
     """A whole run.
 

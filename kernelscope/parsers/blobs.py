@@ -28,7 +28,7 @@ WIDEST = 64
 """Longest part of a value that can be asked for; chunks of pages have that much room behind."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Blobs:
     """A column of byte strings, each cut or padded with zeros to one width.
 

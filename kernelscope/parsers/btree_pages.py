@@ -110,7 +110,7 @@ def pending_write(path: Path) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pages:
     """The pages of an open file.
 

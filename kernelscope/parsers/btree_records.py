@@ -73,7 +73,7 @@ def fetch(data: Bytes, at: Positions, width: int) -> Bytes:
     return items[at].view(np.uint8).reshape(len(at), width)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cells:
     """The rows of a chunk of leaf pages.
 
@@ -236,7 +236,7 @@ def _local_bytes(payload: npt.NDArray[np.int64], usable: int) -> tuple[npt.NDArr
     return np.where(payload <= most, payload, np.where(part <= most, part, least)), True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Field:
     """A column of a chunk: what each row has, and where.
 

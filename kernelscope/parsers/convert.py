@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelscope.parsers.sqlite import Numbers, RawColumn
-from kernelscope.trace import Array, Categorical, missing_value
+from kernelscope.trace import Array, Categorical, is_missing, missing_value
 
 Int32s = npt.NDArray[np.int32]
 
@@ -114,6 +114,11 @@ def _by_number(values: Array, code_of: Callable[[int], int]) -> Int32s:
     low, high = int(values.min()), int(values.max())
     if low == high:
         return np.broadcast_to(np.int32(code_of(low)), values.shape)
+    if low == missing_value(values.dtype) and 0 <= high <= DENSE_LIMIT:
+        known = np.flatnonzero(~is_missing(values))
+        codes = np.full(values.shape, code_of(low), dtype=np.int32)
+        codes[known] = _by_number(values[known], code_of)
+        return codes
     if low < 0 or high > DENSE_LIMIT:
         distinct, inverse = np.unique(values, return_inverse=True)
         return np.array([code_of(number) for number in distinct.tolist()], dtype=np.int32)[inverse]

@@ -38,7 +38,7 @@ DURATIONS = (
 """Metrics that say how long an execution took, the best first."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CounterSet:
     """Counters of kernel executions, from one file or several.
 

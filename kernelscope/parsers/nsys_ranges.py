@@ -96,6 +96,13 @@ def _closed(export: Export, numbers: Mapping[str, Array | None], rows: int) -> t
     return np.where(open_ended, np.int64(last), end), closed
 
 
+def _place(distinct_values: Array, values: Array) -> Array:
+    """Return the index of each value among the distinct ones."""
+    if len(distinct_values) == 1:
+        return np.broadcast_to(np.intp(0), values.shape)
+    return np.searchsorted(distinct_values, values)
+
+
 def _domains(
     process: Array | None, domain_id: Array | None, event_type: Array, text: Categorical
 ) -> Categorical:
@@ -111,7 +118,7 @@ def _domains(
     ids = np.where(is_missing(domain_id), 0, domain_id).astype(np.int64)
     processes = distinct(owner)
     numbers = distinct(ids)  # which may be any of 64 bits, and so would overflow a product
-    place = np.searchsorted(processes, owner) * len(numbers) + np.searchsorted(numbers, ids)
+    place = _place(processes, owner) * len(numbers) + _place(numbers, ids)
 
     def label(pair: int) -> str:
         process, number = pair // len(numbers), int(numbers[pair % len(numbers)])

@@ -115,7 +115,7 @@ def _executions(kernels: Table, correlation: Array | None, rows: int) -> npt.NDA
     return np.where((theirs[row] == wanted) & ~is_missing(wanted), row, -1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Labels:
     """What the metrics are called, and what each of them is.
 

@@ -27,7 +27,7 @@ _DOUBLE, _UINT64, _INT64 = 0, 1, 4
 """``payloadKind`` (CUpti_MetricValueKind) of what NVTX can carry."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pairs:
     """Markers put together.
 
