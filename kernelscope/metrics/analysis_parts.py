@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelscope.metrics import idle as idle_time
-from kernelscope.metrics import sample_results
+from kernelscope.metrics import sample_results, utilization_results
 from kernelscope.metrics.attribution import Attribution
 from kernelscope.metrics.communication import (
     communication,
@@ -46,7 +46,6 @@ from kernelscope.metrics.ranges import measure as measure_ranges
 from kernelscope.metrics.ranges import ranges, ranges_by_name, unattributed
 from kernelscope.metrics.savable import Seen, basis_of
 from kernelscope.metrics.transfers import copy_calls, migrations, transfers
-from kernelscope.metrics.utilization_parts import utilization
 from kernelscope.metrics.waiting import Waiting, waiting
 from kernelscope.metrics.window import Window, covers, whole
 from kernelscope.metrics.work_results import COUNTER_COVERAGE, WORK, WORK_BY_SHAPE
@@ -354,7 +353,11 @@ def finding_table(known: Shared, explained: IdleTime, steps: Iterations, tables:
 def utilization_tables(
     known: Shared, explained: IdleTime, steps: Iterations, tables: Tables
 ) -> Tables:
-    """Return how much of the peaks kernels use, and what bounds them."""
+    """Return how much of the peaks kernels use, and what bounds them, where work was counted."""
+    if not len(tables["work_by_shape"]):
+        return {each.name: Table.empty(each) for each in utilization_results.TABLES}
+    from kernelscope.metrics.utilization_parts import utilization  # noqa: PLC0415 - few have counters
+
     return utilization(
         known.trace,
         known.window,

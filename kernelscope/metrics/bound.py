@@ -50,6 +50,7 @@ COMMUNICATION, BALANCED, LATENCY, CANNOT_TELL = (
 NO_WORK = "no FLOPs and bytes are known (--counters)"
 NO_COMPUTE = "FLOPs of a pipe that it may use are not known"
 NO_MEMORY = "bytes of a memory level are not known"
+PARTLY = "counters cover only some of its launch shapes (table bounds_by_shape)"
 NO_PEAKS = "the GPU's peaks are not known (--gpu NAME)"
 BETWEEN = "the bounds of its work allow several classes"
 SERIALISED = "the profiler ran kernels one by one: a plain trace has their durations"
@@ -164,13 +165,14 @@ class Verdict:
     margin: Floats
 
 
-def verdict(
+def verdict(  # noqa: PLR0913 - what decides
     compute: Side,
     memory: Side,
     *,
     communicates: Bools,
     latency_reason: Sequence[str],
-    counted: Bools,
+    coverage: Floats,
+    peaks: bool,
 ) -> Verdict:
     """Return what bounds each group; see the module for the rules.
 
@@ -182,9 +184,12 @@ def verdict(
         Whether it is a communication kernel.
     latency_reason : sequence of str, length k
         What would make it wait.
-    counted : ndarray of bool, shape (k,)
-        Whether any work of it is known.
+    coverage : ndarray of float64, shape (k,)
+        The share of its time of which any work is known.
+    peaks : bool
+        Whether the peaks of the GPU are known.
     """
+    counted = coverage > 0
     ahead_c, ahead_m = compute.low - memory.high, memory.low - compute.high
     alone_c = ~memory.complete & (compute.low - memory.low >= NEAR)
     alone_m = ~compute.complete & (memory.low - compute.low >= NEAR)
@@ -216,7 +221,12 @@ def verdict(
         named = {_PIPE: compute.name[row], _LEVEL: memory.name[row]}
         bounds.append(named.get(kind) or _CLASSES[kind])
         why = {_LATE: latency_reason[row], _NOTHING: NO_WORK}
-        reasons.append(_what_would_tell(compute, memory, row) if kind == _LEFT else why.get(kind))
+        if kind == _LEFT:
+            partly = coverage[row] < 1 - _ALL
+            why[_LEFT] = PARTLY if partly else _what_would_tell(compute, memory, row)
+        if not peaks and kind in (_LEFT, _NOTHING):
+            why[kind] = NO_PEAKS
+        reasons.append(why.get(kind))
     return Verdict(bounds, reasons, margin)
 
 

@@ -125,9 +125,10 @@ def utilization_tables(  # noqa: PLR0913 - what was found before
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = groups.total(limited) / started
         columns["launch_limited"] = np.full(len(groups), np.nan) if serialised else ratio
-        tables[bounds.name] = Table.make(
+        table = Table.make(
             bounds, {name: columns[name] for name in bounds.names if name in columns}
         )
+        tables[bounds.name] = table.take(np.argsort(-table["total_ns"], kind="stable"))
     return tables
 
 
@@ -161,11 +162,19 @@ def _bound(  # noqa: PLR0913, PLR0917 - what its caller found
     serialised: bool,
 ) -> dict[str, ColumnData]:
     count = len(groups)
-    counted = np.zeros(count, dtype=np.bool_)
+    coverage = np.zeros(count)
     for share in found:
-        counted |= share.known
+        coverage = np.maximum(coverage, np.where(share.known, share.coverage, 0.0))
+    counted = coverage > 0
     compute, memory = sides(found, work, ceilings, groups.of, count)
-    said = verdict(compute, memory, communicates=communicates, latency_reason=why, counted=counted)
+    said = verdict(
+        compute,
+        memory,
+        communicates=communicates,
+        latency_reason=why,
+        coverage=coverage,
+        peaks=ceilings.of("fp32") is not None,
+    )
     reason = said.reason
     if serialised:
         reason = [None if each is None else SERIALISED for each in reason]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,7 @@ def _totals(  # noqa: PLR0913, PLR0917 - as above
         if iterations is None
         else _by_iteration(kernels, each, ceilings, devices, iterations, clock)
     )
-    return stacked(*rows), stacked(*steps) if steps else nothing
+    return reduce(stacked, rows), reduce(stacked, steps, nothing)
 
 
 def _by_iteration(  # noqa: PLR0913, PLR0917 - as above

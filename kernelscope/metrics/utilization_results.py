@@ -57,7 +57,7 @@ BOUND: tuple[Column, ...] = (
         "what limits it: a pipe, dram, l2, balanced, latency, communication; or cannot_tell",
     ),
     text("bound_reason", "of latency the reason; of cannot_tell what would tell", optional=True),
-    text("bound_evidence", "the figures that say so"),
+    text("bound_evidence", "the figures that say so", optional=True),
     real("bound_margin", "ratio", "how far the deciding figure is from the threshold or the rival"),
     real("compute", "ratio", "utilization of the pipe used most"),
     real("compute_low", "ratio", "the least that it can be"),

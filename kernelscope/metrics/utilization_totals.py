@@ -218,7 +218,7 @@ def totals(
 
     def total(values: Floats, missing: float = 0.0) -> Floats:
         weights = np.nan_to_num(values, nan=missing)[shape]
-        return np.bincount(place, weights=weights, minlength=count)
+        return np.bincount(place, weights=weights, minlength=count).astype(np.float64)
 
     seconds, blind = active / 1e9, uncovered / 1e9
     not_counted = np.isnan(each.flops[2])

@@ -79,15 +79,17 @@ def document(analysis: Analysis, rows: Callable[[Table], list[Any]] | None = Non
         result[name] = make(ordered(analysis.tables[name]))
     _place(result["kernels"], "name", analysis.tables["kernels_by_device"], "by_device")
     _add_work(result["kernels"], analysis.tables["work"])
-    _add_bounds(result["kernels"], analysis, "", ("name",))
     if len(counted):
+        _add_bounds(result["kernels"], analysis, "", ("name",))
         _add_work(result["launch_shapes"], counted, _SHAPE)
         _add_bounds(result["launch_shapes"], analysis, "_by_shape", _SHAPE)
     _place(result["devices"], "index", analysis.tables["device_ordinals"], "device_ids")
     _place(result["devices"], "index", analysis.tables["peaks"], "peaks", "device")
     used = {row.pop("device"): row for row in records(analysis.tables["device_utilization"])}
     for device in result["devices"]:
-        device["utilization"] = used.get(device.pop("index"))  # the index is its place in the list
+        index = device.pop("index")  # its place in the list
+        if used:
+            device["utilization"] = used.get(index)
     result["utilization"] = next(iter(used.values())) if len(used) == 1 else None
     steps = rows(analysis.tables["iterations"])
     result["iterations"] = iterations(analysis.iteration_summary, steps)

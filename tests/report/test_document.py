@@ -179,6 +179,7 @@ EXPECTED: dict[str, Any] = {
     ],
     "device_processes": [{"process_id": 42, "device_id": 0, "other_process_ns": 0, **DEVICE}],
     "streams": [stream(13, 4000), stream(7, 1000)],
+    "utilization": None,
     "iterations": {
         "family": None,
         "domain": None,
@@ -239,6 +240,8 @@ EXPECTED: dict[str, Any] = {
     "work": [],
     "work_by_shape": [],
     "counter_coverage": [],
+    "utilization_by_iteration": [],
+    "precision": [],
     "findings": [],
 }
 
@@ -339,7 +342,14 @@ def test_every_result_table_is_in_the_document() -> None:
     And those of sampled GPU metrics, where none were sampled.
     """
     inside = {"kernels_by_device", "device_ordinals", "peaks"}
-    inside |= {"launches_by_kernel", "launch_totals", "queue_depth", "launch_stretches"}
+    inside |= {"pipe_utilization", "pipe_utilization_by_shape", "bounds", "bounds_by_shape"}
+    inside |= {
+        "device_utilization",
+        "launches_by_kernel",
+        "launch_totals",
+        "queue_depth",
+        "launch_stretches",
+    }
     names = {each.name for each in TABLES} - inside - {"gaps"} - {each.name for each in SAMPLED}
 
     assert names <= document(eventful()).keys()

@@ -24,6 +24,7 @@ from kernelscope.metrics.explanations import (
     range_entries,
     sample_entries,
     transfer_entries,
+    utilization_entries,
     work_entries,
 )
 from kernelscope.metrics.explanations.context_entries import FACT
@@ -60,6 +61,7 @@ TOPICS: Mapping[str, tuple[Explanation, ...]] = {
     "Training iterations": iteration_entries.ENTRIES,
     "NVTX ranges": range_entries.ENTRIES,
     "Counted work": work_entries.ENTRIES,
+    "Utilization and bounds": utilization_entries.ENTRIES,
     "Context": context_entries.ENTRIES,
 }
 """Group of the listing → its explanations; a new file of entries is a line here."""
