@@ -20,18 +20,11 @@ from kernelscope.capture.nsys_command import CAPTURE_RANGE, CUDA, NVTX, WHOLE
 from kernelscope.errors import ToolError
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.metrics.communication_names import is_communication
+from kernelscope.metrics.counter_findings import COUNTERS
 from kernelscope.metrics.kernel_names import function_name
 from kernelscope.trace import Trace
 
-_INSTRUCTIONS = "smsp__sass_thread_inst_executed_op_{op}_pred_on.sum"
-METRICS: tuple[str, ...] = (
-    *(_INSTRUCTIONS.format(op=f"{kind}{op}") for kind in "fhd" for op in ("add", "mul", "fma")),
-    "sm__inst_executed_pipe_tensor.sum",
-    "dram__bytes_read.sum",
-    "dram__bytes_write.sum",
-    "lts__t_bytes.sum",
-)
-"""What FLOPs of all pipes and bytes of DRAM and L2 follow from (``metrics.counted_recipes``)."""
+METRICS = COUNTERS
 
 SHARE = 0.90
 """Kernels that make up this share of the time of all that compute are counted."""

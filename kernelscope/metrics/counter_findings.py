@@ -15,14 +15,20 @@ from kernelscope.metrics.work_tables import BOUNDS, MATCHED, ONLY_HERE, ONLY_THE
 from kernelscope.parsers.counter_set import CounterSet
 from kernelscope.trace import Table
 
-HOW_TO_COUNT = (
-    "ncu --csv --page raw --metrics "
-    "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum,"
-    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,"
-    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"
-    "sm__inst_executed_pipe_tensor.sum,dram__bytes_read.sum,dram__bytes_write.sum PROGRAM"
+COUNTERS: tuple[str, ...] = (
+    *(
+        f"smsp__sass_thread_inst_executed_op_{kind}{op}_pred_on.sum"
+        for kind in "fhd"
+        for op in ("add", "mul", "fma")
+    ),
+    "sm__inst_executed_pipe_tensor.sum",
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+    "lts__t_bytes.sum",
 )
-"""What counts the work of single precision and of tensor cores, and DRAM."""
+"""What FLOPs of all pipes and bytes of DRAM and L2 follow from, and so what bounds a kernel."""
+
+HOW_TO_COUNT = f"ncu --csv --page raw --metrics {','.join(COUNTERS)} PROGRAM"
 
 MOST = 0.9
 """Counters that cover this share of the kernels' time speak for all of them."""

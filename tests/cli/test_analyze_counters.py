@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelscope import parsers
-from kernelscope.metrics.counter_findings import HOW_TO_COUNT
+from kernelscope.metrics.counter_findings import COUNTERS, HOW_TO_COUNT
 from tests import build
 from tests.cli.conftest import Run
 from tests.corpus import CORPUS, needs_corpus
@@ -125,13 +127,14 @@ def test_counters_are_never_written_over(run: Run, trace_file: Path, tmp_path: P
     assert counted.read_bytes() == before
 
 
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 def test_the_readme_counts_what_the_hint_does() -> None:
-    block = re.search(r"```sh\nop=(\S+)\nncu (.*?)python", README.read_text("utf-8"), re.DOTALL)
+    block = re.search(r"```sh\n(op=\S+)\nncu (.*?)python", README.read_text("utf-8"), re.DOTALL)
     assert block is not None
-    op, command = block.groups()
-    told = command.replace("\\\n", "").replace("${op}", op).split("--metrics")[1].split()
-    asked = HOW_TO_COUNT.split("--metrics")[1].split()
-    assert told == asked[:1]
+    script = f"{block[1]}\nprintf %s\\\\n {block[2]}"
+    told = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert told.split()[-1].split(",") == list(COUNTERS)
+    assert ",".join(COUNTERS) in HOW_TO_COUNT
 
 
 @needs_corpus
