@@ -113,14 +113,23 @@ def join_counters(
     parts, hows = [], {}
     for match in found:
         how, figures = order.of(match)
-        hows[match.place] = how
+        found_how = {
+            name: _how(how, quantity, match.group.executions)
+            for name, quantity in match.group.work.items()
+        }
+        hows[match.place] = how if how in found_how.values() else BOUNDS
         for name, quantity in match.group.work.items():
-            parts.append(Part(match.place, name, quantity, figures(quantity), how))
+            parts.append(Part(match.place, name, quantity, figures(quantity), found_how[name]))
     coverage = coverage_table(shapes, groups, found, hows)
     serialised = trace.capture.serialised is not None
     work, by_shape = work_tables(shapes, parts, serialised=serialised)
     findings += findings_of(coverage, found, shapes, hows, same_run=same_run)
     return CounterJoin(work, by_shape, coverage, tuple(findings))
+
+
+def _how(how: str, quantity: Quantity, executions: int) -> str:
+    """Return how a quantity was counted: in order only where each execution has a value of it."""
+    return BOUNDS if how == ORDER and not quantity.counted.is_told(executions) else how
 
 
 class _Order:

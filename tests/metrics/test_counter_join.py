@@ -144,6 +144,41 @@ def test_runs_that_counted_different_things_complete_each_other(tmp_path: Path) 
     assert flops["value"] == (10 + 20 + 60) + (11 + 21 + 62)
 
 
+@pytest.mark.parametrize("first", [(100, 100), (100, 300)])
+def test_runs_that_disagree_bound_each_other(tmp_path: Path, first: tuple[int, int]) -> None:
+    one = ncu(tmp_path, *[(n, 0, 0, 1, 0) for n in first], name="one.csv")
+    other = ncu(tmp_path, *[(2 * n, 0, 0, 1, 0) for n in first], name="other.csv")
+    found = join_counters(plain("gemm", "gemm"), None, joined([one, other]))
+
+    flops = next(row for row in found.work.records() if row["quantity"] == "fp32_flops")
+    assert flops["value"] == 1.5 * sum(first)
+    assert flops["low"] <= sum(first)
+    assert flops["high"] >= 2 * sum(first)
+    assert flops["how"] == ("alike" if first[0] == first[1] else "order")
+    (doubt,) = [each for each in found.findings if each.code == "counter_runs_disagree"]
+    assert doubt.severity == "warning"
+    assert "66.7 %" in doubt.message
+
+
+def test_runs_that_agree_are_not_doubted(tmp_path: Path) -> None:
+    runs = [ncu(tmp_path, (100, 0, 0, n, 0), name=f"{n}.csv") for n in (10, 11)]
+    found = join_counters(plain("gemm"), None, joined(runs))
+
+    rows = {row["quantity"]: row for row in found.work.records()}
+    assert (rows["fp32_flops"]["low"], rows["fp32_flops"]["high"]) == (100, 100)
+    assert rows["dram_bytes"]["high"] == 11_000  # the caches held other things
+    assert "counter_runs_disagree" not in {each.code for each in found.findings}
+
+
+def test_no_order_where_an_execution_has_no_value(tmp_path: Path) -> None:
+    counted = ncu(tmp_path, (100, 0, 0, 1, 0), ("n/a", 0, 0, 2, 0))
+    found = join_counters(plain("gemm", "gemm"), None, counted)
+
+    hows = {row["quantity"]: row["how"] for row in found.work.records()}
+    assert (hows["fp32_flops"], hows["dram_bytes"]) == ("bounds", "order")
+    assert found.coverage.texts("how") == ["order"]
+
+
 def test_percentages_and_rates_make_no_work(tmp_path: Path) -> None:
     rows = [(0, "sm__throughput.pct", "%", "31")]
     rows += [(0, "dram__bytes.sum.per_second", "Gbyte/second", "3")]  # and no duration
