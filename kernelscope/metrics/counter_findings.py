@@ -30,6 +30,9 @@ MOST = 0.9
 AGREE = 0.02
 """Runs whose counts of a launch shape differ by this share of their mean, or less, agree."""
 
+MOST_DOUBTS = 5
+"""So many warnings about files of counters are findings of their own."""
+
 _SHOWN = 3
 
 
@@ -79,6 +82,19 @@ def _some(names: Sequence[str] | Mapping[str, None]) -> str:
     listed = list(names)
     shown = ", ".join(name if len(name) <= 60 else f"{name[:59]}…" for name in listed[:_SHOWN])
     return shown + (", …" if len(listed) > _SHOWN else "")
+
+
+def doubts_of(counted: CounterSet) -> list[Finding]:
+    """Return what there was to doubt when counters were read: a finding each, as of a capture."""
+    said = [
+        Finding("counters_doubt", "warning", 1, message)
+        for message in counted.warnings[:MOST_DOUBTS]
+    ]
+    more = len(counted.warnings) - len(said)
+    if more:
+        message = f"{units.quantity(more, 'more doubt')} of counters (kernelscope counters FILE)."
+        said.append(Finding("counters_doubt", "warning", more, message))
+    return said
 
 
 def findings_of(

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from kernelscope.metrics.counted_quantity import Quantity
 from kernelscope.metrics.counted_work import counted_work
 from kernelscope.metrics.counter_findings import (
+    doubts_of,
     findings_of,
     refuse_another_program,
     refuse_what_says_nothing,
@@ -104,7 +105,9 @@ def join_counters(
     shapes = shapes_of(trace.kernels, window)
     kept, findings = of_these_gpus(trace, counted)
     groups = counted_work(kept, capability_of(trace))
-    if not same_run and not findings:
+    if not same_run:  # the trace's own are said of the capture
+        findings += doubts_of(counted)
+    if not same_run and kept is counted:
         refuse_what_says_nothing(counted, groups)
     found = list(matches(shapes, groups))
     if not same_run and groups and shapes.names and not found:

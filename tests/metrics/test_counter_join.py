@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,18 @@ def test_no_order_where_an_execution_has_no_value(tmp_path: Path) -> None:
     hows = {row["quantity"]: row["how"] for row in found.work.records()}
     assert (hows["fp32_flops"], hows["dram_bytes"]) == ("bounds", "order")
     assert found.coverage.texts("how") == ["order"]
+
+
+def test_what_was_doubtful_about_a_file_is_doubtful_about_its_work(tmp_path: Path) -> None:
+    path = written(tmp_path, raw([*FLOPS, *BYTES], [(1, 2, 3, 4, 5)]))
+    twice = join_counters(plain("gemm"), None, ks.read_counters(path, path))
+    (doubt,) = [each for each in twice.findings if each.code == "counters_doubt"]
+    assert "named twice" in doubt.message
+
+    many = replace(ks.read_counters(path), warnings=tuple(f"doubt {n}" for n in range(9)))
+    doubts = [e for e in join_counters(plain("gemm"), None, many).findings
+              if e.code == "counters_doubt"]  # fmt: skip
+    assert [each.count for each in doubts] == [1, 1, 1, 1, 1, 4]
 
 
 def test_percentages_and_rates_make_no_work(tmp_path: Path) -> None:
