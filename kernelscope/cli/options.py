@@ -162,9 +162,30 @@ def known_gpus(_context: click.Context, _option: click.Parameter, incomplete: st
     return [name for name in names if name.casefold().startswith(incomplete.casefold())]
 
 
-def hertz(_context: click.Context, _option: click.Parameter, mhz: float | None) -> int | None:
-    """Return a clock in Hz from MHz."""
-    return None if mhz is None else round(mhz * 1e6)
+_HZ = {"hz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9, "": 1e6}
+_CLOCK = re.compile(
+    r"(?P<number>[0-9]+(?:\.[0-9]*)?(?:e[0-9]+)?)\s*(?P<unit>[kmg]?hz|)", re.IGNORECASE
+)
+_CLOCKS_HZ = (1e6, 1e11)
+
+
+def hertz(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    """Return the clock in Hz that ``1410`` (MHz), ``1410 MHz`` or ``1.41GHz`` names.
+
+    Raises
+    ------
+    click.BadParameter
+        If `text` is nothing of the kind, or no GPU's clock.
+    """
+    if text is None:
+        return None
+    match = _CLOCK.fullmatch(text.strip())
+    if match is None:
+        raise click.BadParameter(f"{text!r} is no clock such as 1410 (MHz) or 1.41GHz")
+    found = float(match["number"]) * _HZ[match["unit"].casefold()]
+    if not _CLOCKS_HZ[0] <= found <= _CLOCKS_HZ[1]:
+        raise click.BadParameter(f"{text!r} is not between 1 MHz and 100 GHz")
+    return round(found)
 
 
 def gpus(command: Command) -> Command:
@@ -181,10 +202,9 @@ def gpus(command: Command) -> Command:
             "--clock",
             "clock_hz",
             metavar="MHZ",
-            type=click.FloatRange(min=1, max=100_000),
             callback=hertz,
-            help="Reckon peaks at this clock in MHz, tensor cores too, instead of the trace's "
-            "maximum or the catalogue's.",
+            help="Reckon peaks at this clock in MHz (or 1.41GHz), tensor cores too, instead of the "
+            "trace's maximum or the catalogue's.",
         ),
     ):
         command = option(command)

@@ -18,6 +18,8 @@ _CAPABILITY = '\n[capability."'
 _NAMES = re.compile(r'name = (?P<name>"[^\n]*")\nalso = (?P<also>\[[^\n]*\])\n')
 _DROPPED = frozenset({"nvidia", "geforce", "tesla"})
 _WORD = re.compile(r"[a-z0-9.]+")
+_LEAST_NAME = 3
+"""What is shorter stands in names of every kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +165,17 @@ def _by_name() -> Mapping[str, tuple[Entry, ...]]:
 def named(name: str) -> tuple[Entry, ...]:
     """Return the GPUs that go by `name`: those whose own name it is first."""
     return _by_name().get(plain(name), ())
+
+
+def like(name: str) -> tuple[str, ...]:
+    """Return the names of GPUs in which `name` stands, as CUDA reports them: ``P100`` in two."""
+    wanted = plain(name)
+    if len(wanted) < _LEAST_NAME:
+        return ()
+    return tuple(entry.name for entry in entries() if any(_holds(e, wanted) for e in entry.names))
+
+
+def _holds(name: str, wanted: str) -> bool:
+    """Return whether a word of `name`, and what follows it, begins as `wanted`."""
+    words = _WORD.findall(name.casefold())
+    return any("".join(words[place:]).startswith(wanted) for place in range(len(words)))

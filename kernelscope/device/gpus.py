@@ -192,17 +192,28 @@ def find_device(name: str, *, clock_hz: int | None = None) -> Device:
     Raises
     ------
     SelectionError
-        If there is none; the hint names the nearest.
+        If there is none, or the name is a part of several; the hint names them, or the nearest.
     """
     entry = next(iter(catalogue.named(name)), None)
     if entry is None:
-        names = [each for one in catalogue.entries() for each in one.names]
-        raise SelectionError(
-            f"There is no GPU {name!r} in the catalogue.",
-            f"{nearest(name, names)} kernelscope devices lists all.",
-        )
+        raise _unknown(name)
     device = of_entry(entry)
     return device if clock_hz is None else at(device, clock_hz, "chosen clock")
+
+
+def _unknown(name: str) -> SelectionError:
+    several = catalogue.like(name)
+    if several:
+        more = ", …" if len(several) > _MOST_LIKE else ""
+        return SelectionError(
+            f"There is no GPU {name!r} in the catalogue.",
+            f"There are: {', '.join(several[:_MOST_LIKE])}{more}. kernelscope devices lists all.",
+        )
+    names = [each for one in catalogue.entries() for each in one.names]
+    return SelectionError(
+        f"There is no GPU {name!r} in the catalogue.",
+        f"{nearest(name, names)} kernelscope devices lists all.",
+    )
 
 
 def computed(  # noqa: PLR0913 - what a GPU's peaks are made of
@@ -364,6 +375,7 @@ def _peaks(device: Device) -> tuple[Peak, ...]:
     return tuple(found)
 
 
+_MOST_LIKE = 5
 _CLOCKS = {"boost_mhz": CATALOGUE_BOOST, "tensor_mhz": CATALOGUE_TENSOR}
 
 

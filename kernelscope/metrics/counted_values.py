@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,10 @@ class Counted:
     each : ndarray of float64, shape (executions,), or None
         One by one, in the order of launches, where every one is known.
     rounding : float
-        How far the value of one execution may lie from what was counted.
+        How far the value of one execution may lie from what was counted: by the printed digits,
+        and by how far runs that counted it again lie from their mean.
+    disagreement : float
+        (most − least) / mean of what several runs say of an execution; 0 of one run.
     """
 
     executions: int
@@ -37,6 +40,7 @@ class Counted:
     spread: float
     each: Floats | None = None
     rounding: float = 0.0
+    disagreement: float = 0.0
 
     def times(self, executions: int) -> Counted:
         """Return the sum over so many executions, each somewhere between the extremes."""
@@ -48,9 +52,13 @@ class Counted:
             self.spread,
         )
 
+    def is_told(self, executions: int) -> bool:
+        """Return whether there is a value of each of so many executions."""
+        return self.each is not None and len(self.each) == executions
+
     def picked(self, places: npt.NDArray[np.int64], counted: int) -> Counted:
         """Return the sum over some executions of `counted`; see :meth:`times` if not one by one."""
-        if self.each is None or len(self.each) != counted:
+        if self.each is None or not self.is_told(counted):
             return self.times(len(places))
         total = float(self.each[places].sum())
         slack = len(places) * self.rounding
@@ -110,7 +118,8 @@ def over_runs(runs: Sequence[Counted]) -> Counted:
     """Return what several runs say of one counter: their mean, and the extremes of all."""
     if len(runs) == 1:
         return runs[0]
-    mean = float(np.mean([run.mean for run in runs]))
+    means = [run.mean for run in runs]
+    mean = float(np.mean(means))
     low, high = min(run.low for run in runs), float(np.max([run.high for run in runs]))
     rounding = max(run.rounding for run in runs)
     executions = max(run.executions for run in runs)
@@ -119,22 +128,33 @@ def over_runs(runs: Sequence[Counted]) -> Counted:
     if len(one_by_one) == len(runs) and len({len(values) for values in one_by_one}) == 1:
         each = np.mean(one_by_one, axis=0)
     spread = spread_of(mean, low, high - 2 * rounding)
-    return Counted(executions, mean, low, high, max(spread, 0.0), each, rounding)
+    if each is not None:  # what is made of the mean is known no better than the runs agree
+        rounding += float(np.max(np.abs(np.array(one_by_one) - each)))
+    disagreement = spread_of(mean, min(means), max(means))
+    return Counted(executions, mean, low, high, max(spread, 0.0), each, rounding, disagreement)
 
 
 def added(terms: Sequence[tuple[float, Counted]]) -> Counted:
     """Return Σ factor · counter; its extremes lie within the sums of theirs."""
     rounding = sum(factor * counted.rounding for factor, counted in terms)
     each = [factor * counted.each for factor, counted in terms if counted.each is not None]
+    disagreement = _disagreement(terms)
     if len(each) == len(terms) and len({len(values) for values in each}) == 1:
-        return _together(np.sum(each, axis=0), rounding)
+        return replace(_together(np.sum(each, axis=0), rounding), disagreement=disagreement)
     mean, low, high = (
         float(sum(factor * getattr(counted, figure) for factor, counted in terms))
         for figure in ("mean", "low", "high")
     )
     spread = terms[0][1].spread if len(terms) == 1 else spread_of(mean, low, high)
     executions = max(counted.executions for _, counted in terms)
-    return Counted(executions, mean, low, high, spread, None, rounding)
+    return Counted(executions, mean, low, high, spread, None, rounding, disagreement)
+
+
+def _disagreement(terms: Sequence[tuple[float, Counted]]) -> float:
+    """Return how far runs differ in a sum at most: each term counts by its part of it."""
+    parts = [(factor * counted.mean, counted.disagreement) for factor, counted in terms]
+    whole = sum(part for part, _ in parts)
+    return sum(part * each for part, each in parts) / whole if whole > 0 else 0.0
 
 
 def multiplied(rate: Counted, time: Counted, scale: float) -> Counted | None:

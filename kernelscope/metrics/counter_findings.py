@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from kernelscope import units
 from kernelscope.errors import NotRecordedError, SelectionError
 from kernelscope.metrics.counted_quantity import COLD_CACHE
-from kernelscope.metrics.counted_work import Group
+from kernelscope.metrics.counted_work import CACHED, Group
 from kernelscope.metrics.counter_match import WITHOUT_SHAPE, Match, Shapes
 from kernelscope.metrics.health import Finding
 from kernelscope.metrics.kernel_spelling import base
-from kernelscope.metrics.work_tables import BOUNDS, MATCHED, ONLY_HERE, ONLY_THERE
+from kernelscope.metrics.work_tables import BOUNDS, ONLY_HERE, ONLY_THERE, covered
 from kernelscope.parsers.counter_set import CounterSet
 from kernelscope.trace import Table
 
@@ -32,6 +32,12 @@ HOW_TO_COUNT = f"ncu --csv --page raw --metrics {','.join(COUNTERS)} PROGRAM"
 
 MOST = 0.9
 """Counters that cover this share of the kernels' time speak for all of them."""
+
+AGREE = 0.02
+"""Runs whose counts of a launch shape differ by this share of their mean, or less, agree."""
+
+MOST_DOUBTS = 5
+"""So many warnings about files of counters are findings of their own."""
 
 _SHOWN = 3
 
@@ -84,6 +90,19 @@ def _some(names: Sequence[str] | Mapping[str, None]) -> str:
     return shown + (", …" if len(listed) > _SHOWN else "")
 
 
+def doubts_of(counted: CounterSet) -> list[Finding]:
+    """Return what there was to doubt when counters were read: a finding each, as of a capture."""
+    said = [
+        Finding("counters_doubt", "warning", 1, message)
+        for message in counted.warnings[:MOST_DOUBTS]
+    ]
+    more = len(counted.warnings) - len(said)
+    if more:
+        message = f"{units.quantity(more, 'more doubt')} of counters (kernelscope counters FILE)."
+        said.append(Finding("counters_doubt", "warning", more, message))
+    return said
+
+
 def findings_of(
     coverage: Table,
     matches: Sequence[Match],
@@ -105,8 +124,7 @@ def findings_of(
     """
     status = coverage.texts("status")
     if ONLY_HERE in status:
-        shares = zip(coverage.values("share"), status, strict=True)
-        share = sum(part or 0.0 for part, each in shares if each == MATCHED)
+        share = covered(coverage.records())
         yield Finding(
             "kernels_not_counted",
             "info" if share >= MOST else "warning",
@@ -144,6 +162,7 @@ def _of_another_run(
             f"{units.quantity(len(differing), 'launch shape')} ran another number of times than "
             "counted.",
         )
+    yield from _disagreeing(matches)
     unsure = [match for match in matches if hows[match.place] == BOUNDS]
     if unsure:
         yield Finding(
@@ -167,4 +186,23 @@ def _of_another_run(
             "Nsight Compute ran kernels one by one and emptied the caches before each pass: bytes "
             "of L2 and DRAM are upper bounds (ncu --cache-control none leaves caches alone). Its "
             "times, of fixed clocks, are not used.",
+        )
+
+
+def _disagreeing(matches: Sequence[Match]) -> Iterator[Finding]:
+    """Yield that runs counted the same kernels differently; caches never hold twice the same."""
+    apart = [
+        max(each.counted.disagreement for each in told)
+        for match in matches
+        if (told := [each for name, each in match.group.work.items() if name not in CACHED])
+    ]
+    count = sum(each > AGREE for each in apart)
+    if count:
+        yield Finding(
+            "counter_runs_disagree",
+            "warning",
+            count,
+            f"Runs of the counters differ in the work of {units.quantity(count, 'launch shape')}, "
+            f"by up to {units.ratio(max(apart))} of their mean: each counts as the mean, and lies "
+            "between the runs. Are all of the same program with the same inputs?",
         )

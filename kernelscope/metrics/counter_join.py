@@ -21,6 +21,7 @@ import numpy.typing as npt
 from kernelscope.metrics.counted_quantity import Quantity
 from kernelscope.metrics.counted_work import counted_work
 from kernelscope.metrics.counter_findings import (
+    doubts_of,
     findings_of,
     refuse_another_program,
     refuse_what_says_nothing,
@@ -104,7 +105,9 @@ def join_counters(
     shapes = shapes_of(trace.kernels, window)
     kept, findings = of_these_gpus(trace, counted)
     groups = counted_work(kept, capability_of(trace))
-    if not same_run and not findings:
+    if not same_run:  # the trace's own are said of the capture
+        findings += doubts_of(counted)
+    if not same_run and kept is counted:
         refuse_what_says_nothing(counted, groups)
     found = list(matches(shapes, groups))
     if not same_run and groups and shapes.names and not found:
@@ -113,14 +116,23 @@ def join_counters(
     parts, hows = [], {}
     for match in found:
         how, figures = order.of(match)
-        hows[match.place] = how
+        found_how = {
+            name: _how(how, quantity, match.group.executions)
+            for name, quantity in match.group.work.items()
+        }
+        hows[match.place] = how if how in found_how.values() else BOUNDS
         for name, quantity in match.group.work.items():
-            parts.append(Part(match.place, name, quantity, figures(quantity), how))
+            parts.append(Part(match.place, name, quantity, figures(quantity), found_how[name]))
     coverage = coverage_table(shapes, groups, found, hows)
     serialised = trace.capture.serialised is not None
     work, by_shape = work_tables(shapes, parts, serialised=serialised)
     findings += findings_of(coverage, found, shapes, hows, same_run=same_run)
     return CounterJoin(work, by_shape, coverage, tuple(findings))
+
+
+def _how(how: str, quantity: Quantity, executions: int) -> str:
+    """Return how a quantity was counted: in order only where each execution has a value of it."""
+    return BOUNDS if how == ORDER and not quantity.counted.is_told(executions) else how
 
 
 class _Order:

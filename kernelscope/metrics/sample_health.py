@@ -85,11 +85,23 @@ def _some(names: list[str], most: int = 3) -> str:
 
 
 def _left_out(samples: Table) -> list[Finding]:
-    problem = samples["problem"]
+    problem, source = samples["problem"], samples["source"]
+    findings = []
+    if len(source) and source.min() < 0:
+        lost = int(np.count_nonzero(source < 0))
+        findings.append(
+            Finding(
+                "samples_left_out",
+                "warning",
+                lost,
+                "GPU samples left out of every figure: nothing says which GPU they are of "
+                "(GPU_METRICS.typeId). Their rows of gpu_samples have no source.",
+            )
+        )
     if not len(problem) or problem.max() < 0:
-        return []
+        return findings
     counts = np.bincount(problem[problem >= 0], minlength=len(samples.categories("problem")))
-    return [
+    return findings + [
         Finding(
             "samples_left_out",
             "warning",

@@ -173,7 +173,7 @@ def _matrix(new: Bools, column: Array, value: Array, shape: tuple[int, int]) -> 
     Most exports write every metric of every moment in one order: the column is the matrix then.
     """
     moments, metrics = shape
-    if len(value) == moments * metrics and new[::metrics].all() and moments:
+    if moments and len(value) == moments * metrics and new[::metrics].all():
         grid = column.reshape(shape)
         if bool((grid == grid[0]).all()) and len(set(grid[0].tolist())) == metrics:
             values = value.reshape(shape)

@@ -186,6 +186,20 @@ def _table(schema: TableSchema, records: Mapping[str, list[Any]]) -> Table:
     return Table.make(schema, columns)
 
 
+def covered(coverage: Sequence[Mapping[str, Any]]) -> float:
+    """Return the share of the kernels' time whose launch shapes were counted.
+
+    Parameters
+    ----------
+    coverage : sequence of mapping
+        Rows under ``work_results.COUNTER_COVERAGE``. Their whole nanoseconds are added up, so that
+        all of the time is 1 and no rounded number near it.
+    """
+    time = sum(row["total_ns"] for row in coverage)
+    matched = sum(row["total_ns"] for row in coverage if row["status"] == MATCHED)
+    return matched / time if time else 0.0
+
+
 def coverage_table(
     shapes: Shapes,
     groups: Sequence[Group],

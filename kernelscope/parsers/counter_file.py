@@ -14,6 +14,10 @@ from kernelscope.parsers import sniff
 _GZIP = b"\x1f\x8b"
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _MOST_TEXT = 1 << 30
+_EMPTY = (
+    "What should have written it was interrupted, or never ran. Print or record the counters "
+    "again: ncu --csv --page raw --log-file FILE.csv PROGRAM"
+)
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,22 @@ class CounterFile:
         TraceFileError
             If there is none, or it cannot be read.
         """
-        sniff.existing_file(path)
+        cls.check(path)
         with path.open("rb") as file:
             return cls(path, file.read(sniff.HEADER_BYTES))
+
+    @staticmethod
+    def check(path: Path) -> None:
+        """Check that `path` is a file that can be read.
+
+        Raises
+        ------
+        TraceFileError
+            If it is not; what an empty file lacks is counters, not an export.
+        """
+        if path.is_file() and path.stat().st_size == 0:
+            raise DamagedFileError(f"{path} is empty: 0 bytes.", _EMPTY)
+        sniff.existing_file(path, what="file of counters")
 
     @property
     def is_database(self) -> bool:

@@ -6,17 +6,22 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from os import PathLike, fspath
 from pathlib import Path
 from types import ModuleType
 
-from kernelscope.errors import NotATraceError, TraceFileError
+from kernelscope.errors import DamagedFileError, NotATraceError, TraceFileError
 from kernelscope.parsers import ncu_csv, ncu_reports, nvprof_csv, nvprof_runs, sniff
 from kernelscope.parsers.counter_file import CounterFile
 from kernelscope.parsers.counter_set import CounterSet, joined
 
 FORMATS: tuple[ModuleType, ...] = (nvprof_runs, ncu_reports, ncu_csv, nvprof_csv)
 """Every format of counters, in the order in which they are tried."""
+
+_WITH_ZEROS = re.compile(rb'==PROF==|"Process ID",|"Device","(?:Kernel|Context)",')
+"""What a text of ncu or nvprof holds; a file in which zero bytes stand between is none."""
 
 
 def read_counters(*paths: str | PathLike[str]) -> CounterSet:
@@ -54,6 +59,7 @@ def read_counters(*paths: str | PathLike[str]) -> CounterSet:
     seen: dict[Path, Path] = {}
     twice = []
     for path in map(Path, paths):
+        CounterFile.check(path)  # a link to nothing resolves to nothing
         if path.resolve() in seen:
             twice.append(f"{path} was named twice, and is read once.")
         seen.setdefault(path.resolve(), path)
@@ -85,6 +91,12 @@ def _unknown(path: Path, file: CounterFile) -> TraceFileError:
         )
     if file.text is not None and not path.name.lower().endswith(sniff.NVPROF_SUFFIXES):
         return NotATraceError(f"{path} is a text without a table of ncu or nvprof.", known)
+    if _WITH_ZEROS.search(file.head.replace(b"\x00", b"")):
+        return DamagedFileError(
+            f"{path} is text that ncu or nvprof printed, with zero bytes in it: it is damaged, or "
+            "UTF-16 without a mark that says so.",
+            f"Print it again, or convert it: iconv -f UTF-16LE -t UTF-8 {shlex.quote(str(path))}",
+        )
     try:
         sniff.sqlite_database(path)
     except TraceFileError as error:

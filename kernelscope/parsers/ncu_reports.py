@@ -80,14 +80,20 @@ def parse(file: CounterFile) -> CounterSet:
         passes=_most_passes(part),
         **report.options(),
     )
-    doubts: tuple[str, ...] = ()
-    if len(report.processes) != len(part.executions):
-        doubts = (
-            f"{file.path}: of {len(report.processes):,} results the package for reports gave "
-            f"{len(part.executions):,}.",
-        )
     whole = part.finished()
+    doubts = tuple(_doubts(file, report, len(part.executions)))
     return CounterSet(whole.counters, whole.executions, whole.sources, doubts)
+
+
+def _doubts(file: CounterFile, report: ncu_blocks.Report, executions: int) -> Iterator[str]:
+    results = len(report.processes)
+    if results != executions:
+        yield f"{file.path}: of {results:,} results the package for reports gave {executions:,}."
+    if report.tool_version is None:  # it stands behind the first result
+        yield (
+            f"{file.path} does not say which version of Nsight Compute wrote it, as whole reports "
+            "do: it may be cut off between two results."
+        )
 
 
 def _actions(file: CounterFile) -> Iterator[Any]:

@@ -42,8 +42,15 @@ EXPORT_FROM_NVVP = (
 )
 
 
-def existing_file(path: Path) -> None:
+def existing_file(path: Path, *, what: str = "trace") -> None:
     """Check that `path` is a file that can be read.
+
+    Parameters
+    ----------
+    path : Path
+        Where it should be.
+    what : str
+        What it is wanted as: ``trace`` or ``file of counters``.
 
     Raises
     ------
@@ -53,13 +60,15 @@ def existing_file(path: Path) -> None:
     """
     try:
         if path.is_dir():
+            if what != "trace":
+                raise NotATraceError(f"{path} is a folder, not a {what}.", "Name the file in it.")
             raise NotATraceError(f"{path} is a folder, not a trace file.", _traces_in(path))
         if path.is_symlink() and not path.exists():
             if _is_loop(path):
                 raise TraceFileError(
                     f"{path} is a link to {path.readlink()}, which leads back to itself: a loop of "
                     "links, without a file.",
-                    "Name the trace itself, or make the link anew: ln -sf TRACE LINK",
+                    f"Name the {what} itself, or make the link anew: ln -sf FILE LINK",
                 )
             raise TraceFileError(f"{path} is a link to {path.readlink()}, which does not exist.")
         if not path.exists():
@@ -67,7 +76,7 @@ def existing_file(path: Path) -> None:
         if not path.is_file():
             raise NotATraceError(
                 f"{path} is a pipe or a device, not a file.",
-                "A trace is read in any order: save it to a file first.",
+                f"A {what} is read in any order: save it to a file first.",
             )
         if path.stat().st_size == 0:
             raise DamagedFileError(

@@ -126,10 +126,17 @@ def catalogue(chosen: Sequence[Topic] | None = None) -> dict[str, Any]:
     }
 
 
+_COUNTING = (
+    "ncu or nvprof --metrics, in a run of its own: kernelscope analyze TRACE --counters FILE"
+)
+
+
 def flags(inputs: Sequence[str]) -> list[str]:
     """Return the profiler's flags that record the given canonical columns."""
     tables = dict.fromkeys(each.partition(".")[0] for each in inputs)
     named = [HOW_TO_RECORD[table][2] for table in tables if table in HOW_TO_RECORD]
+    if "counters" in tables:
+        named.append(_COUNTING)
     # --trace=cuda,nvtx records what --trace=cuda does.
     kept = [each for each in named if not any(o != each and o.startswith(each) for o in named)]
     return list(dict.fromkeys(filter(None, kept)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from rich.text import Text
 
@@ -31,7 +33,7 @@ def kernels(analysis: Analysis, page: Page) -> list[Text]:
         rest = f"{units.ratio(1 - sum(top.values('total_ns')) / total)} of kernel time"
     return [
         *heading(page, "Top kernels", f"shares of kernel time, {units.duration(total)}"),
-        *grid(page, figures, "kernel", _names(top)),
+        *grid(page, figures, "kernel", kernel_names(top.texts("name"))),
         *more(page, len(top), len(table), "kernel", rest),
     ]
 
@@ -49,13 +51,13 @@ def launch_shapes(analysis: Analysis, page: Page) -> list[Text]:
         Figures("limited by", [_limiter(name) for name in top.texts("limiter")], 1),
         Figures("waves", [units.MISSING if value is None else _waves(value) for value in waves], 2),
         Figures("last wave", units.texts(plain(top, "tail_efficiency"), "ratio"), 5),
-        Figures("grid", _sizes(top, "grid"), 4),
+        Figures("grid", _sizes(top, "grid")),  # what tells most shapes of a kernel apart
         Figures("block", _sizes(top, "block"), 3),
     ]
     note = "theoretical occupancy; shares of kernel time"
     return [
         *heading(page, "Launch shapes", note),
-        *grid(page, figures, "kernel", _names(top)),
+        *grid(page, figures, "kernel", kernel_names(top.texts("name"))),
         *more(page, len(top), len(table), "launch shape", "--format csv --table launch_shapes"),
     ]
 
@@ -138,5 +140,9 @@ def statistics(table: Table, *, first: int = 2) -> list[Figures]:
     ]
 
 
-def _names(table: Table) -> list[str]:
-    return short_names([name or units.MISSING for name in table.texts("name")])
+def kernel_names(names: Iterable[str | None]) -> list[str]:
+    """Return how a list calls its kernels: what stands in several rows, alike in all of them."""
+    whole = [name or units.MISSING for name in names]
+    distinct = list(dict.fromkeys(whole))
+    short = dict(zip(distinct, short_names(distinct), strict=True))
+    return [short[name] for name in whole]

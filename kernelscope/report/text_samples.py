@@ -10,7 +10,7 @@ from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.report.device_names import labels
 from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
-from kernelscope.report.text_lists import more
+from kernelscope.report.text_lists import kernel_names, more
 
 Row = dict[str, Any]
 
@@ -100,13 +100,14 @@ def _kernels(analysis: Analysis, page: Page) -> list[Text]:
     ]
     several = len({device for _, device in told}) > 1
     names = labels(analysis)
+    short = zip(kernel_names(name for name, _ in top), top, strict=True)
     return [
         Text(),
         *grid(
             page,
             figures,
             "kernel, while it ran alone",
-            [f"{name}  on {names[gpu]}" if several else str(name) for name, gpu in top],
+            [f"{name}  on {names[gpu]}" if several else name for name, (_, gpu) in short],
         ),
         *more(page, len(top), len(order), "kernel"),
     ]

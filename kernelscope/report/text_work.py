@@ -8,8 +8,9 @@ from rich.text import Text
 
 from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
+from kernelscope.metrics.work_tables import covered
 from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
-from kernelscope.report.text_lists import more
+from kernelscope.report.text_lists import kernel_names, more
 
 _BYTES = ("dram_bytes", "l2_bytes", "l1_bytes")
 
@@ -32,7 +33,7 @@ def work(analysis: Analysis, page: Page) -> list[Text]:
         if level is not None:
             label = level.removesuffix("_bytes").upper()
             figures.append(Figures(label, [_counted(row, [level], "bytes") for _, row in top], 2))
-        lines += grid(page, figures, "kernel", [name for name, _ in top])
+        lines += grid(page, figures, "kernel", kernel_names(name for name, _ in top))
         lines += more(page, len(top), len(rows), "kernel")
     return [*lines, *paragraph(page, _coverage(join.records()))]
 
@@ -68,17 +69,16 @@ def _rate(row: dict[str, dict[str, Any]], names: list[str]) -> str:
 
 def _coverage(rows: list[dict[str, Any]]) -> str:
     matched = [row for row in rows if row["status"] == "matched"]
-    share = sum(row["share"] or 0 for row in matched)
-    hows = dict.fromkeys(row["how"] for row in matched)
-    words = "; ".join(_HOW[how] for how in hows if how in _HOW)
-    text = f"Counted: {units.ratio(share)} of the kernels' time"
-    return f"{text}. {words}." if words else f"{text}."
+    hows = {row["how"] for row in matched}
+    words = "; ".join(text for how, text in _HOW.items() if how in hows)
+    text = f"Counted: {units.ratio(covered(rows))} of the kernels' time."
+    return f"{text} {words[:1].upper()}{words[1:]}." if words else text
 
 
 _HOW = {
-    "alike": "Executions of a launch shape are alike",
-    "order": "where they are not, the n-th launch is the n-th counted",
-    "bounds": "some differ and are known between bounds only (table work)",
-    "same execution": "Each execution has its own counters",
+    "same execution": "each execution has its own counters",
+    "alike": "executions of a launch shape that are alike count as their mean",
+    "order": "where executions differ, the n-th launch counts as the n-th counted",
+    "bounds": "where nothing tells which is which, they are known between bounds only (table work)",
 }
-"""How executions were counted → what people read."""
+"""How executions were counted → what people read; any of them may stand alone."""

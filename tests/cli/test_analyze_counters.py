@@ -16,7 +16,7 @@ from kernelscope.metrics.counter_findings import COUNTERS, HOW_TO_COUNT
 from tests import build
 from tests.cli.conftest import Run
 from tests.corpus import CORPUS, needs_corpus
-from tests.parsers.counter_texts import about, quoted, raw, written
+from tests.parsers.counter_texts import about, details, quoted, raw, written
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -62,6 +62,48 @@ def test_flops_and_bytes_of_another_run(run: Run, trace_file: Path, tmp_path: Pa
     assert gemm["bytes"]["dram"]["value"] == 2 * 1024
     assert relu["work_source"] is None
     assert {row["status"] for row in found["counter_coverage"]} == {"matched", "only_in_trace"}
+
+
+def test_the_report_says_how_executions_were_counted(
+    run: Run, trace_file: Path, tmp_path: Path
+) -> None:
+    alike = written(tmp_path, raw(FLOPS, [(10, 20, 100), (10, 20, 100)]), "alike.csv")
+    outcome = one_line(run("analyze", trace_file, "--counters", alike).out)
+    assert "time. Executions of a launch shape that are alike count as their mean." in outcome
+
+    differing = written(tmp_path, raw(FLOPS, [(10, 20, 100), (10, 20, 300)]), "order.csv")
+    outcome = one_line(run("analyze", trace_file, "--counters", differing).out)
+    assert "time. Where executions differ, the n-th launch counts as the n-th counted." in outcome
+
+    bounded = written(tmp_path, raw(FLOPS, [(1, 2, n) for n in (1, 5, 9)]), "bounds.csv")
+    outcome = one_line(run("analyze", trace_file, "--counters", bounded).out)
+    assert "time. Where nothing tells which is which, they are known between" in outcome
+
+
+def test_all_of_the_time_is_no_rounded_number(
+    run: Run, trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"gemm{n}" for n in range(10)]
+    kernels = build.kernels(*[(n, n + 1, name) for n, name in enumerate(names)], **SHAPE)
+    made = build.trace(kernels=kernels, devices=build.devices({}))
+    monkeypatch.setattr(parsers, "read", lambda _: made)
+    rows = [(n, name, "inst", "1", kernel) for n, kernel in enumerate(names) for name, _ in FLOPS]
+    counted = written(tmp_path, details(rows))
+    outcome = run("analyze", trace_file, "--counters", counted)
+    assert "Counted: 100 % of the kernels' time" in outcome.out  # 10 · 0.1 is 0.9999999999999999
+
+
+def test_counted_kernels_have_their_short_names(
+    run: Run, trace_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "void at::native::reduce_kernel<512, at::native::MeanOps<float>>(at::native::MeanOps)"
+    made = build.trace(kernels=build.kernels((0, 100, name), **SHAPE), devices=build.devices({}))
+    monkeypatch.setattr(parsers, "read", lambda _: made)
+    rows = [(0, metric, "inst", "1", name) for metric, _ in FLOPS]
+    outcome = run("analyze", trace_file, "--counters", written(tmp_path, details(rows)))
+    section = outcome.out[outcome.out.index("Counted work") :]
+    assert "reduce_kernel<MeanOps<float>>" in section
+    assert "at::native" not in section
 
 
 def test_replays_are_taken_together(run: Run, trace_file: Path, tmp_path: Path) -> None:

@@ -90,6 +90,14 @@ def test_a_clock_of_ones_own(run: Run) -> None:
     assert device["sm_limits"]["shared_sizes"][-1] == 98304
 
 
+@pytest.mark.parametrize(
+    "clock", ["1410", "1410 MHz", "1410mhz", "1.41GHz", "1410000000Hz", "1.41e3"]
+)
+def test_a_clock_has_a_unit(run: Run, clock: str) -> None:
+    made = json.loads(run("devices", "V100", "--clock", clock, "--format", "json").out)
+    assert {peak["clock_hz"] for peak in made["devices"][0]["peaks"]} == {1_410_000_000}
+
+
 def test_formats(run: Run, tmp_path: Path) -> None:
     made = json.loads(run("devices", "--format", "json").out)
     assert made["schema_version"] == 1
@@ -138,8 +146,10 @@ def test_a_trace_that_says_nothing_of_its_gpu(run: Run, undescribed: Path) -> No
         (("A100", "--trace", "x"), "NAME and --trace do not go together"),
         (("--gpu", "A100"), "--gpu goes with --trace"),
         (("--clock", "1000"), "--clock goes with NAME or --trace."),
-        (("A100", "--clock", "0"), "0.0 is not in the range"),
-        (("A100", "--clock", "fast"), "'fast' is not a valid float"),
+        (("A100", "--clock", "0"), "'0' is not between 1 MHz and 100 GHz"),
+        (("A100", "--clock", "1e400"), "'1e400' is not between 1 MHz and 100 GHz"),
+        (("A100", "--clock", "nan"), "'nan' is no clock such as 1410 (MHz) or 1.41GHz"),
+        (("A100", "--clock", "fast"), "'fast' is no clock such as 1410 (MHz) or 1.41GHz"),
         (("--trace", "x", "--gpu", "A10O"), "There is no GPU 'A10O'"),
     ],
 )

@@ -65,6 +65,12 @@ def test_a_number_is_explained(run: Run) -> None:
     assert "In this trace" not in out
 
 
+def test_counted_work_is_recorded_by_another_tool(run: Run) -> None:
+    shown = " ".join(run("explain", "work.value").out.split())
+    assert "ncu or nvprof --metrics" in shown
+    assert "kernelscope analyze TRACE --counters FILE" in shown
+
+
 def test_the_numbers_of_a_trace_are_put_in(run: Run, trace_file: Path) -> None:
     out = run("explain", "gpu_utilization", trace_file).out
     assert "3,000 / 6,000 = 0.5 (50.0 %)" in out

@@ -248,6 +248,20 @@ def test_a_typo_gives_the_nearest_names() -> None:
         find_device("H100").peak("fp23")
 
 
+def test_a_part_of_several_names_gives_all_of_them() -> None:
+    with pytest.raises(SelectionError, match="no GPU 'P100'") as error:
+        find_device("P100")
+    assert error.value.hint.startswith("There are: Tesla P100-PCIE-16GB, Tesla P100-SXM2-16GB.")
+    with pytest.raises(SelectionError) as error:
+        find_device("RTX")
+    assert ", …. kernelscope" in error.value.hint
+
+
+def test_a_product_of_other_sms_and_memory_is_no_name_of_the_a100() -> None:
+    """Leonardo's A100 of 64 GB has 124 SMs: it is computed from what a trace says of it."""
+    assert not catalogue.named("NVIDIA A100-SXM-64GB")
+
+
 def test_a_chosen_clock_is_that_of_every_pipe() -> None:
     device = find_device("h100 sxm", clock_hz=1_000_000_000)
     assert {peak.clock_hz for peak in device.peaks} == {1_000_000_000}

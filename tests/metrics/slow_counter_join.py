@@ -11,13 +11,17 @@ Three = tuple[float, float, float]
 
 
 class Seen(NamedTuple):
-    """A counter or a quantity: mean, least, most, one by one, and how many were counted."""
+    """A counter or a quantity: mean, least, most, one by one, and how many were counted.
+
+    `apart` is how far a run says something else of an execution than the runs' mean.
+    """
 
     mean: float
     least: float
     most: float
     each: list[float] | None
     number: int
+    apart: float = 0.0
 
 
 class Ran(NamedTuple):
@@ -66,12 +70,13 @@ def slow_join(
         how, picks = _order(mine, work, number, low, high)
         for quantity, seen in work.items():
             if picks is not None and seen.each is not None and len(seen.each) == number:
-                total = sum(seen.each[place] for place in picks)
-                figures = (total, total, total)
+                total, apart = sum(seen.each[place] for place in picks), len(picks) * seen.apart
+                figures, said = (total, max(total - apart, 0.0), total + apart), how
             else:
                 started = sum(low <= k.start < high for k in mine)
                 figures = (started * seen.mean, started * seen.least, started * seen.most)
-            found.setdefault((shape[0], quantity), []).append((shape, figures, how))
+                said = "bounds" if how == "order" else how
+            found.setdefault((shape[0], quantity), []).append((shape, figures, said))
     return {
         key: _row(key[0], parts, kernels, low, high)
         for key, parts in found.items()
@@ -121,7 +126,9 @@ def _quantities(shape: Shape, runs: Sequence[Sequence[Execution]]) -> dict[str, 
                 for column in zip(*eaches, strict=True)
             ]
             mean = sum(sums) / len(sums)
-            work[quantity] = Seen(mean, min(sums), max(sums), sums, number)
+            apart = sum(f * counter.apart for f, counter in zip(factors, known, strict=True))
+            least, most = max(min(sums) - apart, 0.0), max(sums) + apart
+            work[quantity] = Seen(mean, least, most, sums, number, apart)
             continue
         work[quantity] = Seen(
             sum(f * counter.mean for f, counter in zip(factors, known, strict=True)),
@@ -149,9 +156,12 @@ def _counter(shape: Shape, metric: str, runs: Sequence[Sequence[Execution]]) -> 
     if not found:
         return None
     eaches = [seen.each for seen in found if seen.each is not None]
-    each = None
+    each, apart = None, 0.0
     if len(eaches) == len(found) and len({len(values) for values in eaches}) == 1:
         each = [sum(column) / len(column) for column in zip(*eaches, strict=True)]
+        apart = max(
+            abs(value - mean) for values in eaches for value, mean in zip(values, each, strict=True)
+        )
     unbounded = any(math.isnan(seen.most) for seen in found)
     return Seen(
         sum(seen.mean for seen in found) / len(found),
@@ -159,6 +169,7 @@ def _counter(shape: Shape, metric: str, runs: Sequence[Sequence[Execution]]) -> 
         math.nan if unbounded else max(seen.most for seen in found),
         each,
         max(seen.number for seen in found),
+        apart,
     )
 
 

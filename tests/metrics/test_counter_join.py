@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,53 @@ def test_runs_that_counted_different_things_complete_each_other(tmp_path: Path) 
     flops = by_quantity(plain("gemm", "gemm"), joined(runs))["fp32_flops"]
 
     assert flops["value"] == (10 + 20 + 60) + (11 + 21 + 62)
+
+
+@pytest.mark.parametrize("first", [(100, 100), (100, 300)])
+def test_runs_that_disagree_bound_each_other(tmp_path: Path, first: tuple[int, int]) -> None:
+    one = ncu(tmp_path, *[(n, 0, 0, 1, 0) for n in first], name="one.csv")
+    other = ncu(tmp_path, *[(2 * n, 0, 0, 1, 0) for n in first], name="other.csv")
+    found = join_counters(plain("gemm", "gemm"), None, joined([one, other]))
+
+    flops = next(row for row in found.work.records() if row["quantity"] == "fp32_flops")
+    assert flops["value"] == 1.5 * sum(first)
+    assert flops["low"] <= sum(first)
+    assert flops["high"] >= 2 * sum(first)
+    assert flops["how"] == ("alike" if first[0] == first[1] else "order")
+    (doubt,) = [each for each in found.findings if each.code == "counter_runs_disagree"]
+    assert doubt.severity == "warning"
+    assert "66.7 %" in doubt.message
+
+
+def test_runs_that_agree_are_not_doubted(tmp_path: Path) -> None:
+    runs = [ncu(tmp_path, (100, 0, 0, n, 0), name=f"{n}.csv") for n in (10, 11)]
+    found = join_counters(plain("gemm"), None, joined(runs))
+
+    rows = {row["quantity"]: row for row in found.work.records()}
+    assert (rows["fp32_flops"]["low"], rows["fp32_flops"]["high"]) == (100, 100)
+    assert rows["dram_bytes"]["high"] == 11_000  # the caches held other things
+    assert "counter_runs_disagree" not in {each.code for each in found.findings}
+
+
+def test_no_order_where_an_execution_has_no_value(tmp_path: Path) -> None:
+    counted = ncu(tmp_path, (100, 0, 0, 1, 0), ("n/a", 0, 0, 2, 0))
+    found = join_counters(plain("gemm", "gemm"), None, counted)
+
+    hows = {row["quantity"]: row["how"] for row in found.work.records()}
+    assert (hows["fp32_flops"], hows["dram_bytes"]) == ("bounds", "order")
+    assert found.coverage.texts("how") == ["order"]
+
+
+def test_what_was_doubtful_about_a_file_is_doubtful_about_its_work(tmp_path: Path) -> None:
+    path = written(tmp_path, raw([*FLOPS, *BYTES], [(1, 2, 3, 4, 5)]))
+    twice = join_counters(plain("gemm"), None, ks.read_counters(path, path))
+    (doubt,) = [each for each in twice.findings if each.code == "counters_doubt"]
+    assert "named twice" in doubt.message
+
+    many = replace(ks.read_counters(path), warnings=tuple(f"doubt {n}" for n in range(9)))
+    doubts = [e for e in join_counters(plain("gemm"), None, many).findings
+              if e.code == "counters_doubt"]  # fmt: skip
+    assert [each.count for each in doubts] == [1, 1, 1, 1, 1, 4]
 
 
 def test_percentages_and_rates_make_no_work(tmp_path: Path) -> None:

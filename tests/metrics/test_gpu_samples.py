@@ -304,6 +304,24 @@ def test_samples_with_problems_are_left_out_and_counted() -> None:
     assert sorted(left.values()) == [1, 1]
 
 
+def test_samples_without_any_time_are_no_series() -> None:
+    rows = [{"source": "gpu 0", "gpu_id": 0, "metric": ISSUE, "time_ns": None, "value": 3,
+             "problem": "no_time"}] * 9  # fmt: skip
+    found = analyze(run(table(schema.GPU_SAMPLES, rows), kernels=kernels((0, 600))))
+
+    (left,) = [row for row in found.health.records() if row["code"] == "samples_left_out"]
+    assert left["count"] == 9
+    assert all(row["value"] is None for row in found.tables["gpu_metrics"].records())
+
+
+def test_samples_of_nobody_knows_which_gpu_are_counted() -> None:
+    made = joined(every(100, 50, 50, 50, 50, 50), samples((5, 1), (6, 2), source=None))
+    (left,) = [row for row in analyze(run(made, kernels=kernels((0, 600)))).health.records()
+               if row["code"] == "samples_left_out"]  # fmt: skip
+    assert left["count"] == 2
+    assert "typeId" in left["message"]
+
+
 def test_without_samples_there_are_no_rows() -> None:
     made = analyze(trace(kernels=kernels((0, 500))))
 

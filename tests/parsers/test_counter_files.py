@@ -116,6 +116,24 @@ def test_a_report_without_the_package(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @each(counter_files("ncu", ".ncu-rep"))
+def test_a_report_cut_between_blocks_is_doubted(trace_file: Path, tmp_path: Path) -> None:
+    whole = trace_file.read_bytes()
+    assert not ks.read_counters(trace_file).warnings
+    path = tmp_path / "cut.ncu-rep"
+    path.write_bytes(whole[: _end_of_first_result(whole)])
+    (doubt,) = ks.read_counters(path).warnings
+    assert "may be cut off" in doubt
+
+
+def _end_of_first_result(whole: bytes) -> int:
+    file = io.BytesIO(whole)
+    for fields in ncu_blocks._blocks(file):
+        if dict(fields).get(ncu_blocks._RESULTS):
+            return file.tell()
+    raise AssertionError("a report without a result")
+
+
+@each(counter_files("ncu", ".ncu-rep"))
 def test_a_cut_report(trace_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.ncu-rep"
     path.write_bytes(trace_file.read_bytes()[:-1000])
@@ -138,6 +156,19 @@ class TestRefusals:
             ks.read_counters("")
         assert "There is no file" in self.refused(tmp_path / "none.csv").message
         assert "folder" in self.refused(tmp_path).message
+        assert "nsys" not in self.refused(written(tmp_path, "", "empty.csv")).hint
+        loop = tmp_path / "loop.csv"
+        loop.symlink_to(loop.name)
+        assert "a loop of links" in self.refused(loop).message
+
+    @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+    def test_utf_16_without_a_mark(self, tmp_path: Path, encoding: str) -> None:
+        path = tmp_path / "a.csv"
+        path.write_bytes(details([(0, "m", "inst", "1", "k")]).encode(encoding))
+        error = self.refused(path)
+        assert isinstance(error, DamagedFileError)
+        assert "zero bytes" in error.message
+        assert "iconv" in error.hint
 
     def test_another_text(self, tmp_path: Path) -> None:
         error = self.refused(written(tmp_path, "Hello\n", "a.txt"))

@@ -11,7 +11,7 @@ from kernelscope.metrics.window import Window
 from kernelscope.report import text
 from kernelscope.report.layout import Page
 from kernelscope.trace import Capture, NotRecorded
-from tests.report.analyses import CAPTURE, analysis, device, eventful, kernel, typical
+from tests.report.analyses import CAPTURE, SGEMM, analysis, device, eventful, kernel, typical
 
 NO_CUDA = Capture(
     "trace.sqlite", "nsys", not_recorded=(NotRecorded("kernels", "nsys profile --trace=cuda"),)
@@ -190,3 +190,17 @@ def test_launch_shapes_say_how_full_they_make_the_gpu() -> None:
         "50.0 % 25.0 % registers 1.50 75.0 % 1×2×4 1×2×4"
     )
     assert "Launch shapes" not in shown(analysis(kernels=[kernel("k")]))
+
+
+def test_launch_shapes_of_one_kernel_keep_its_name_and_their_grids() -> None:
+    shapes = [
+        kernel(SGEMM, **{f"{what}.{i}": n for what in ("grid", "block") for i in range(3)},
+               occupancy=0.25, limiter="registers")
+        for n in (3, 5)
+    ]  # fmt: skip
+    for width in (60, 120):
+        report = shown(analysis(kernels=[kernel(SGEMM)], launch_shapes=shapes), width=width)
+        section = report[report.index("Launch shapes") :]
+        assert "~2" not in section  # one kernel, not two
+        assert "3×3×3" in section
+        assert "5×5×5" in section

@@ -37,7 +37,8 @@ ENTRIES: tuple[Explanation, ...] = (
         unit="see the row's unit",
         inputs=_INPUTS,
         source=OWN,
-        pitfalls="Missing for DRAM bytes that were counted with emptied caches (cold_cache).",
+        pitfalls="Missing for DRAM bytes that were counted with emptied caches (cold_cache). Of "
+        "several runs that counted the same and differ, it lies below all of them.",
     ),
     Explanation(
         key="work.high",
@@ -46,7 +47,8 @@ ENTRIES: tuple[Explanation, ...] = (
         unit="see the row's unit",
         inputs=_INPUTS,
         source=OWN,
-        pitfalls="Missing where the counters see a part only (partial).",
+        pitfalls="Missing where the counters see a part only (partial). Of several runs that "
+        "counted the same and differ, it lies above all of them.",
     ),
     Explanation(
         key="work.rate_per_s",
