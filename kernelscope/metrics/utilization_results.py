@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
+from kernelscope.metrics.work_results import SHAPE_COLUMNS
 from kernelscope.schema import Column, TableSchema, integer, real, text
-
-_SHAPE = tuple(
-    integer(
-        f"{part}.{i}", "count", f"{what} along {axis}; missing where not recorded", optional=True
-    )
-    for part, what in (("grid", "blocks"), ("block", "threads per block"))
-    for i, axis in enumerate("xyz")
-)
 
 _SHARES = (
     real(
@@ -48,7 +41,7 @@ PIPE_UTILIZATION = TableSchema(
 PIPE_UTILIZATION_BY_SHAPE = TableSchema(
     "pipe_utilization_by_shape",
     "How much of each pipe and memory do kernels use in each launch shape?",
-    (text("name", "the kernel's full name"), *_SHAPE, *_UTILIZATION),
+    (text("name", "the kernel's full name"), *SHAPE_COLUMNS, *_UTILIZATION),
 )
 
 BOUND: tuple[Column, ...] = (
@@ -106,7 +99,7 @@ BOUNDS_BY_SHAPE = TableSchema(
     "What bounds each kernel in each launch shape?",
     (
         text("name", "the kernel's full name"),
-        *_SHAPE,
+        *SHAPE_COLUMNS,
         integer("executions", "count", "executions that start in the window"),
         integer("total_ns", "ns", "sum of durations inside the window"),
         real("share", "ratio", "total_ns over the total of all kernels"),

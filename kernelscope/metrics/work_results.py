@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelscope.schema import TableSchema, integer, real, text
 
-_SHAPE = tuple(
+SHAPE_COLUMNS = tuple(
     integer(
         f"{part}.{i}", "count", f"{what} along {axis}; missing where not recorded", optional=True
     )
@@ -26,7 +26,7 @@ COUNTED_WORK = TableSchema(
     "How much work does an execution of each kernel do, by its counters?",
     (
         text("kernel_name", "the kernel's name, as its source spells it", optional=True),
-        *_SHAPE,
+        *SHAPE_COLUMNS,
         *_QUANTITY,
         integer("executions", "count", "executions that were counted"),
         real("value", "see unit", "of a mean execution; missing where only bounds are known"),
@@ -81,7 +81,7 @@ WORK = TableSchema(
 WORK_BY_SHAPE = TableSchema(
     "work_by_shape",
     "How much work do kernels do in each launch shape, by their counters?",
-    (text("name", "the kernel's full name"), *_SHAPE, *_WORK),
+    (text("name", "the kernel's full name"), *SHAPE_COLUMNS, *_WORK),
 )
 
 COUNTER_COVERAGE = TableSchema(
@@ -90,7 +90,7 @@ COUNTER_COVERAGE = TableSchema(
     (
         text("name", "the kernel's full name in the trace", optional=True),
         text("counted_name", "as the counters' source spells it", optional=True),
-        *_SHAPE,
+        *SHAPE_COLUMNS,
         text("status", "matched, only_in_trace or only_in_counters"),
         text(
             "matched_by",
