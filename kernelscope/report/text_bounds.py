@@ -9,7 +9,7 @@ from rich.text import Text
 from kernelscope import units
 from kernelscope.metrics.analysis import Analysis
 from kernelscope.report.layout import Figures, Page, grid, heading, paragraph
-from kernelscope.report.text_lists import more
+from kernelscope.report.text_lists import kernel_names, more
 
 _KNOWN = ("compute_low", "memory_low")
 
@@ -32,7 +32,7 @@ def bounds(analysis: Analysis, page: Page) -> list[Text]:
             Figures("memory", [_share(row, "memory") for row in top], 3),
             Figures("bound", [row["bound"].replace("_", " ") for row in top]),
         ]
-        lines += grid(page, figures, "kernel", [row["name"] for row in top])
+        lines += grid(page, figures, "kernel", kernel_names(row["name"] for row in top))
         lines += more(page, len(top), len(counted), "kernel", "--format csv --table bounds")
     limited = _limited(rows)
     if limited:
