@@ -13,14 +13,15 @@ from pathlib import Path
 
 from kernelscope.annotation.scheme import DOMAIN
 from kernelscope.capture.checks import FAILED, MISSING, OK, UNKNOWN, Check
-from kernelscope.capture.nsys_command import REPORTS, export_command
+from kernelscope.capture.nsys_command import REPORTS, UNFINISHED, export_command
 from kernelscope.capture.nvtx_versions import heard, package_version, why_unheard
 from kernelscope.capture.running import ended
-from kernelscope.capture.tools import NSYS, Tool, find_tool
+from kernelscope.capture.tools import NSYS, Tool, find_tool, importer_of
 from kernelscope.errors import KernelscopeError, ToolError
 from kernelscope.parsers import read
 
 PROGRAM = """\
+from pathlib import Path
 import kernelscope as ks
 
 for batch in ks.iterations(range(3), batch_size=1):
@@ -28,6 +29,7 @@ for batch in ks.iterations(range(3), batch_size=1):
         pass
 handle = ks.start_range("self-test")
 handle.end()
+Path(__file__).with_name("ended").touch()
 """
 
 EXPECTED: Mapping[str, int] = {"iteration": 3, "data loading": 4, "forward": 3, "self-test": 1}
@@ -52,23 +54,29 @@ def self_test(environ: Mapping[str, str] | None = None) -> Check:
             return Check(NAME, MISSING, "not tried: there is no nsys")
         with tempfile.TemporaryDirectory(prefix="kernelscope-") as folder:
             return _tried(tool, Path(folder), environ)
-    except (KernelscopeError, OSError) as error:
-        return Check(NAME, FAILED, str(error).splitlines()[0])
+    except KernelscopeError as error:
+        return Check(NAME, FAILED, error.message, error.hint)
+    except OSError as error:
+        return Check(NAME, FAILED, f"{type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 - a broken environment must not break the doctor
+        return Check(NAME, UNKNOWN, f"{type(error).__name__}: {error}")
 
 
 def _tried(tool: Tool, folder: Path, environ: Mapping[str, str]) -> Check:
     program = folder / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
+    run = [sys.executable, str(program)]
     output = folder / "trace"
-    command = [
-        str(tool.path), "profile", "--trace=nvtx,osrt", "--sample=none", "--cpuctxsw=none",
-        f"--output={output}",
-sys.executable, str(program),
-    ]  # fmt: skip
-    said = _run(command, folder, environ)
-    report = next((path for end in REPORTS if (path := output.with_suffix(end)).exists()), None)
+    said = _run(
+        [str(tool.path), "profile", "--trace=nvtx,osrt", "--sample=none", "--cpuctxsw=none",
+         f"--output={output}", *run],
+        folder, environ,
+    )  # fmt: skip
+    report = _report(output, tool, environ)
     if report is None:
         return Check(NAME, FAILED, f"nsys wrote no report; it said: {_last(said)}", _BY_HAND)
+    if not (folder / "ended").exists():
+        return _unended(run, folder, environ)
     database = output.with_suffix(".sqlite")
     said = _run(export_command(tool.path, report, database), folder, environ)
     if not database.exists():
@@ -76,6 +84,27 @@ sys.executable, str(program),
     return judged(_arrived(database), tool)
 
 
+def _report(output: Path, tool: Tool, environ: Mapping[str, str]) -> Path | None:
+    """Return the report, made of what an nsys left that does not find its importer; or None."""
+    raw, importer = output.with_suffix(UNFINISHED), importer_of(tool.path)
+    reports = [output.with_suffix(end) for end in REPORTS]
+    if raw.exists() and importer is not None and not any(map(Path.exists, reports)):
+        _run([str(importer), "-i", str(raw)], output.parent, environ)
+    return next((path for path in reports if path.exists()), None)
+
+
+def _unended(run: Sequence[str], folder: Path, environ: Mapping[str, str]) -> Check:
+    """Say why the program did not reach its end: that ranges are missing is no fault of nvtx's."""
+    said = _run(run, folder, environ)
+    if (folder / "ended").exists():
+        return Check(NAME, FAILED, "the program ends well without nsys only", _BY_HAND)
+    return Check(NAME, FAILED, f"the program fails, without nsys too: {_last(said)}", _IMPORTABLE)
+
+
+_IMPORTABLE = (
+    "A program that annotates must find kernelscope and nvtx from any folder: python -m pip "
+    "install kernelscope, for this Python."
+)
 _BY_HAND = "Try it by hand: kernelscope profile --trace nvtx -- python program.py"
 
 

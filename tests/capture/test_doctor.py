@@ -14,11 +14,11 @@ import pytest
 
 from kernelscope.capture import checks
 from kernelscope.capture.checks import FAILED, MISSING, OK, UNKNOWN, WARNING, Check
-from kernelscope.capture.self_test import EXPECTED, judged, self_test
+from kernelscope.capture.self_test import EXPECTED, NAME, judged, self_test
 from kernelscope.capture.tools import NSYS, Tool
 from kernelscope.report import doctor
 from kernelscope.report.layout import Page
-from tests.capture.fakes import fake_ncu, fake_nsys, script
+from tests.capture.fakes import IMPORTER, fake_ncu, fake_nsys, script
 from tests.cli.conftest import Outcome
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the fakes are scripts of POSIX")
@@ -181,6 +181,54 @@ def test_the_self_test_says_where_it_ends(machine: Path) -> None:
         assert (found.status, found.found) == (FAILED, words)
     fake_nsys(machine)  # exports the sample, which holds none of these ranges
     assert self_test().found == "0 of 11 ranges arrived"
+
+
+def test_a_program_that_fails_is_not_laid_upon_nvtx(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_nsys(machine)
+    program = "import kernelscope_of_nobody"
+    monkeypatch.setattr("kernelscope.capture.self_test.PROGRAM", program)
+    found = self_test()
+    assert found.status == FAILED
+    assert "without nsys too: ModuleNotFoundError" in found.found
+    assert "kernelscope_of_nobody" in found.found
+    assert "0.2.12" not in found.found + found.next
+
+
+def test_a_program_that_fails_under_nsys_only(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_nsys(machine)
+    text = (machine / "nsys").read_text(encoding="utf-8")
+    # As where an injected library ends the program: the recording is there, and says nothing.
+    script(machine / "nsys", text.replace("subprocess.run(program)", "subprocess.run(['false'])"))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(machine), "/bin", "/usr/bin"]))
+    assert self_test().found == "the program ends well without nsys only"
+
+
+def test_what_nsys_could_not_import_is_imported(machine: Path) -> None:
+    """Debian's nsys lies apart from its importer, and does not find it."""
+    libraries = machine / "usr" / "lib"
+    nsys = fake_nsys(libraries / "x86_64" / "nsight-systems" / "target", "importer not found")
+    (machine / "nsys").symlink_to(nsys)
+    assert self_test().found.startswith("nsys wrote no report")
+    script(libraries / "nsight-systems" / "host-linux-x64" / "QdstrmImporter", IMPORTER)
+    assert self_test().found == "0 of 11 ranges arrived"
+
+
+def test_a_self_test_that_breaks_does_not_break_the_doctor(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> None:
+        raise ValueError("what nobody thought of")
+
+    fake_nsys(machine)
+    monkeypatch.setattr("kernelscope.capture.self_test._arrived", broken)
+    assert self_test() == Check(NAME, UNKNOWN, "ValueError: what nobody thought of")
+    monkeypatch.setenv("KERNELSCOPE_NSYS", "/nowhere")
+    assert self_test().status == FAILED
+    assert self_test().next.startswith("Unset it")
 
 
 def test_the_command(
