@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelscope.cli.formats import DEFAULT_TABLE, FORMATS, Request, checked, render
-from kernelscope.cli.options import gpus, samples, selection
+from kernelscope.cli.options import counters, gpus, samples, selection, with_counters
 from kernelscope.cli.output import emit
 from kernelscope.cli.process import keep_freed_memory
 from kernelscope.cli.progress import progress
 
 if TYPE_CHECKING:
     from kernelscope.metrics.analysis import Analysis
-    from kernelscope.parsers.counter_set import CounterSet
 
 
 def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) -> list[str]:
@@ -36,15 +35,7 @@ def _tables(_context: click.Context, _option: click.Parameter, incomplete: str) 
     help="Kernels in whose name this regular expression is found communicate between GPUs, too; "
     "all_reduce=PATTERN says what they do. May be repeated.",
 )
-@click.option(
-    "--counters",
-    "counted",
-    multiple=True,
-    metavar="PATH",
-    type=click.Path(),
-    help="Counters of another run of the same program: a report of Nsight Compute, or what ncu or "
-    "nvprof printed or stored. Only counts are taken from it, never times. May be repeated.",
-)
+@counters
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -89,7 +80,6 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     top: int,
     force: bool,
     strict: bool,
-    counted: tuple[str, ...],
     **chosen: Any,
 ) -> int:
     """Say where the time of a trace went.
@@ -116,7 +106,7 @@ def command(  # noqa: PLR0913 - click passes an argument per option
       kernelscope analyze trace.sqlite --format csv --output tables/
     """  # noqa: D301 - click wants the control character
     request = Request(format_name, output, table, top, force)
-    target = checked(request, file, counted)
+    target = checked(request, file, chosen["counters"])
     if chosen["gpu"] is not None:
         from kernelscope.device import find_device  # noqa: PLC0415 - not for --help
 
@@ -128,8 +118,7 @@ def command(  # noqa: PLR0913 - click passes an argument per option
         from kernelscope.parsers import read  # noqa: PLC0415
 
         trace = read(file)
-        if counted:
-            chosen["counters"] = _counters(counted)
+        chosen = with_counters(chosen)
         step("Computing")
         result = analyze(trace, **chosen)
         step("Writing")
@@ -137,12 +126,6 @@ def command(  # noqa: PLR0913 - click passes an argument per option
     if text is not None:
         emit(text, target)
     return _verdict(result) if strict else 0
-
-
-def _counters(files: tuple[str, ...]) -> CounterSet:
-    from kernelscope.parsers.counter_formats import read_counters  # noqa: PLC0415 - few have any
-
-    return read_counters(*files)
 
 
 def _verdict(result: Analysis) -> int:

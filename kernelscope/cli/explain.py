@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelscope import units
-from kernelscope.cli.options import samples, selection
+from kernelscope.cli.options import counters, gpus, samples, selection, with_counters
 from kernelscope.cli.output import destination
 from kernelscope.cli.printing import print_lines
 from kernelscope.cli.progress import progress
@@ -28,6 +28,8 @@ def _metrics(_context: click.Context, _option: click.Parameter, incomplete: str)
 @click.argument("metric", metavar="[METRIC]", required=False, shell_complete=_metrics)
 @click.argument("file", metavar="[FILE]", type=click.Path(), required=False)
 @selection
+@gpus
+@counters
 @samples
 @click.option(
     "--check",
@@ -116,7 +118,7 @@ def _in_trace(topic: Topic, file: str, top: int, check: bool, chosen: dict[str, 
         from kernelscope.report.explained import compare, numbers, unchecked  # noqa: PLC0415
         from kernelscope.report.sql_tables import source_of  # noqa: PLC0415
 
-        source = source_of(read(file), **chosen)
+        source = source_of(read(file), **with_counters(chosen))
         step("Computing")
         rows, count = numbers(topic, source.analysis(), top)
         comparison = compare(topic, source) if check else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -209,3 +209,25 @@ def gpus(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def counters(command: Command) -> Command:
+    """Add the option that names counters of another run; see :func:`with_counters`."""
+    return click.option(
+        "--counters",
+        multiple=True,
+        metavar="PATH",
+        type=click.Path(),
+        help="Counters of another run of the same program: a report of Nsight Compute, or what ncu "
+        "or nvprof printed or stored. Only counts are taken from it, never times. May be repeated.",
+    )(command)
+
+
+def with_counters(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the chosen options with the counters that they name read from their files."""
+    files = chosen.get("counters")
+    if not files:
+        return {name: value for name, value in chosen.items() if name != "counters"}
+    from kernelscope.parsers.counter_formats import read_counters  # noqa: PLC0415 - few have any
+
+    return {**chosen, "counters": read_counters(*files)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelscope.cli.lists import listing
-from kernelscope.cli.options import selection
+from kernelscope.cli.options import counters, gpus, selection, with_counters
 from kernelscope.cli.output import destination, emit
 from kernelscope.cli.printing import print_lines
 from kernelscope.cli.progress import progress
@@ -56,6 +56,8 @@ _COMMENT = re.compile(r"--\s")
     help="Stop a query that runs longer.",
 )
 @selection
+@gpus
+@counters
 @listing
 def command(  # noqa: PLR0913 - click passes an argument per option
     *,
@@ -104,7 +106,8 @@ def command(  # noqa: PLR0913 - click passes an argument per option
         trace = read(str(file))
         step("Asking")
         limit = top if top and format_name in ("text", "markdown") else None
-        answer = sql.execute(source_of(trace, **chosen), question, limit=limit, timeout_s=timeout)
+        source = source_of(trace, **with_counters(chosen))
+        answer = sql.execute(source, question, limit=limit, timeout_s=timeout)
     _write(answer, format_name, target)
     _warn(answer, trace)
     return 0

@@ -198,3 +198,15 @@ def test_a_timeline_and_its_metric_run(run: Run) -> None:
     assert total_ns < kernel["total_ns"]
     assert flops[0]["coverage"] == pytest.approx(total_ns / kernel["total_ns"])
     assert kernel["flops_executed"]["fp32"]["value"] == flops[0]["value"]
+
+
+def test_sql_and_explain_know_counters_too(run: Run, trace_file: Path, tmp_path: Path) -> None:
+    counted = written(tmp_path, raw(FLOPS, [(10, 20, 100)]))
+    query = "SELECT value FROM result_work WHERE quantity = 'fp32_flops'"
+    answer = run("sql", trace_file, query, "--counters", counted, "--format", "csv")
+    assert float(answer.out.splitlines()[1]) == 460
+    assert run("sql", trace_file, query, "--format", "csv").out.count("\n") == 1
+    outcome = run("explain", "work.value", trace_file, "--counters", counted)
+    assert outcome.code == 0
+    assert "460" in outcome.out
+    assert "--clock" in run("explain", "--help").out
