@@ -11,7 +11,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -229,20 +228,20 @@ def test_a_failure_behind_the_recording_loses_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("whole_group", [True, False], ids=["ctrl-c", "kill -INT"])
 def test_an_interruption_leaves_what_was_recorded(tmp_path: Path, whole_group: bool) -> None:
     fake_nsys(tmp_path, "interrupted")
-    program = (sys.executable, "-c", f"import time; time.sleep({60 if whole_group else 2})")
+    code = f"import time; print('running', flush=True); time.sleep({60 if whole_group else 2})"
+    program = (sys.executable, "-c", code)
     command = [sys.executable, "-m", "kernelscope", "profile", "-o", "run", "--", *program]
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     ) as running:  # fmt: skip
         assert running.stdout is not None
-        assert running.stdout.readline() == "recording\n"
-        time.sleep(0.5)  # until the program runs
+        assert [running.stdout.readline() for _ in range(2)] == ["recording\n", "running\n"]
         if whole_group:
             os.killpg(running.pid, signal.SIGINT)
         else:
             os.kill(running.pid, signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=100)
 
     assert "Interrupted: waiting" in err
     assert "Where device time goes" in out
