@@ -40,8 +40,16 @@ needs_ncu_report = pytest.mark.skipif(
 
 
 def each(traces: Sequence[Path], name: str = "trace_file") -> pytest.MarkDecorator:
-    """Run a test once per trace, as its argument `name`; skip it once without the corpus."""
-    cases = [pytest.param(path, id=path.stem) for path in traces]
+    """Run a test once per trace, as its argument `name`; skip it once without the corpus.
+
+    Reports of Nsight Compute are skipped where the package that reads them is not installed.
+    """
+    cases = [
+        pytest.param(
+            path, id=path.stem, marks=[needs_ncu_report] if path.suffix == ".ncu-rep" else []
+        )
+        for path in traces
+    ]
     return pytest.mark.parametrize(
         name, cases if CORPUS else [pytest.param(None, id="no-corpus", marks=needs_corpus)]
     )

@@ -23,7 +23,6 @@ from tests.corpus import (
     counter_files,
     each,
     needs_corpus,
-    needs_ncu_report,
     opened,
     oracle_folder,
 )  # fmt: skip
@@ -68,7 +67,6 @@ def by_metric(counted: ks.CounterSet) -> dict[tuple[int, str], dict[str, Any]]:
     return found
 
 
-@needs_ncu_report
 @each(reports())
 def test_reports_hold_what_ncu_report_says(trace_file: Path) -> None:
     counted = ks.read_counters(trace_file)
@@ -96,7 +94,6 @@ def test_reports_hold_what_ncu_report_says(trace_file: Path) -> None:
     assert compared == len(ours)
 
 
-@needs_ncu_report
 @each(reports())
 def test_texts_of_a_report_hold_what_it_holds_to_the_last_printed_digit(trace_file: Path) -> None:
     exact = by_metric(ks.read_counters(trace_file))

@@ -9,7 +9,7 @@ import numpy as np
 import kernelscope as ks
 from kernelscope.device import find_device, sm_limits
 from kernelscope.metrics.occupancy import RESOURCES, Launches, Limits, block_limits, occupancy
-from tests.corpus import counter_files, each, needs_ncu_report
+from tests.corpus import counter_files, each
 
 REPORTS = counter_files("ncu", ".ncu-rep")
 
@@ -67,7 +67,6 @@ def launches_of(one: dict[str, float], *, carveout: bool = True) -> Launches:
     return Launches(*(np.array([int(value)], dtype=np.int64) for value in values))
 
 
-@needs_ncu_report
 @each(REPORTS)
 def test_limits_occupancy_and_waves_are_those_of_the_report(trace_file: Path) -> None:
     found = executions(trace_file)
@@ -85,7 +84,6 @@ def test_limits_occupancy_and_waves_are_those_of_the_report(trace_file: Path) ->
         assert ours_.resident_blocks[0] * ours_.warps[0] == active
 
 
-@needs_ncu_report
 @each(REPORTS)
 def test_the_catalogue_knows_the_gpus_of_the_reports(trace_file: Path) -> None:
     (name,) = {
